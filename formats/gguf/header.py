@@ -1,0 +1,185 @@
+"""GGUF container: the key-value section, without meaning and without tensor data.
+
+Layout (ggml ``docs/gguf.md``; versions 2 and 3 differ in nothing that matters here): magic ``GGUF``, u32 version,
+u64 tensor count, u64 key count, then the pairs. Everything is in the byte order that the version number shows.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from tokpack.errors import Location, UnsupportedError
+from tokpack.limits import DEFAULT, Limits
+
+from .._cursor import Cursor
+
+__all__ = ["MAGIC", "Entry", "Header", "ValueType", "read_header"]
+
+MAGIC = b"GGUF"
+_KEPT_PREFIXES = ("tokenizer.", "general.")
+
+
+class ValueType(IntEnum):
+    """``enum gguf_type``."""
+
+    U8 = 0
+    I8 = 1
+    U16 = 2
+    I16 = 3
+    U32 = 4
+    I32 = 5
+    F32 = 6
+    BOOL = 7
+    STRING = 8
+    ARRAY = 9
+    U64 = 10
+    I64 = 11
+    F64 = 12
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+_SIZES = {
+    ValueType.U8: 1,
+    ValueType.I8: 1,
+    ValueType.U16: 2,
+    ValueType.I16: 2,
+    ValueType.U32: 4,
+    ValueType.I32: 4,
+    ValueType.F32: 4,
+    ValueType.BOOL: 1,
+    ValueType.U64: 8,
+    ValueType.I64: 8,
+    ValueType.F64: 8,
+    ValueType.STRING: 8,  # at least: the length
+    ValueType.ARRAY: 12,  # at least: element type and count
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key and its value.
+
+    Attributes:
+        key: the key.
+        type: type of the value.
+        item_type: element type of an array, else None.
+        offset: byte offset of the value.
+        count: number of elements of an array, else 1.
+        value: int, float, bool, bytes, a list of bytes, a numpy array, or a nested list; None when it was passed over.
+    """
+
+    key: str
+    type: ValueType
+    item_type: ValueType | None
+    offset: int
+    count: int
+    value: Any
+
+    @property
+    def type_name(self) -> str:
+        """Such as ``u32`` or ``array[string]``."""
+        return f"array[{self.item_type}]" if self.type is ValueType.ARRAY else str(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the tensor infos."""
+
+    version: int
+    big_endian: bool
+    tensor_count: int
+    entries: dict[str, Entry]
+    end: int
+
+
+def read_header(data: bytes | mmap.mmap, file: str | None = None, limits: Limits = DEFAULT) -> Header:
+    """Read the key-value section; values of keys outside ``tokenizer.*`` and ``general.*`` are passed over if large.
+
+    Raises FormatError for anything malformed, UnsupportedError for another version.
+    """
+    cursor = Cursor(data, file)
+    if cursor.take(4, "magic") != MAGIC:
+        raise cursor.fail("not a GGUF file: it does not start with 'GGUF'", offset=0)
+    version = cursor.number("u32", "version")
+    big_endian = version & 0xFFFF == 0 and version != 0
+    if big_endian:
+        cursor.set_order(">")
+        version = int.from_bytes(version.to_bytes(4, "little"), "big")
+    if version not in (2, 3):
+        hint = "version 1 had 32-bit lengths; convert the model again" if version == 1 else "versions 2 and 3 are read"
+        raise UnsupportedError(f"GGUF version {version}", location=Location(file, None, 4), hint=hint)
+    tensor_count = cursor.number("u64", "tensor count")
+    # a pair takes at least 13 bytes: key length, value type, one byte of value
+    key_count = cursor.count("u64", "key count", 13, limits.keys)
+    entries: dict[str, Entry] = {}
+    for index in range(key_count):
+        entry = _read_pair(cursor, index, limits)
+        if entry.key in entries:
+            raise cursor.fail("the key occurs twice", path=entry.key, offset=entry.offset)
+        entries[entry.key] = entry
+    return Header(version, big_endian, tensor_count, entries, cursor.pos)
+
+
+def _read_pair(cursor: Cursor, index: int, limits: Limits) -> Entry:
+    start = cursor.pos
+    raw = cursor.string("u64", f"key {index}", limits.key_bytes)
+    if not raw:
+        raise cursor.fail(f"key {index} is empty", offset=start)
+    try:
+        key = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise cursor.fail(f"key {index} is not UTF-8: {raw[:40]!r}", offset=start) from error
+    type_at = cursor.pos
+    kind = _value_type(cursor, cursor.number("u32", f"type of {key}"), key, type_at)
+    at = cursor.pos
+    if kind is not ValueType.ARRAY:
+        return Entry(key, kind, None, at, 1, _read_scalar(cursor, kind, key, limits))
+    item, count, value = _read_array(cursor, key, limits, keep=key.startswith(_KEPT_PREFIXES), depth=1)
+    return Entry(key, kind, item, at, count, value)
+
+
+def _value_type(cursor: Cursor, number: int, key: str, at: int) -> ValueType:
+    try:
+        return ValueType(number)
+    except ValueError:
+        raise cursor.fail(f"unknown value type {number}", path=key, offset=at) from None
+
+
+def _read_scalar(cursor: Cursor, kind: ValueType, key: str, limits: Limits) -> Any:
+    if kind is ValueType.STRING:
+        return cursor.string("u64", key, limits.string_bytes)
+    if kind is ValueType.BOOL:
+        return cursor.number("u8", key) != 0
+    return cursor.number(str(kind), key)
+
+
+def _read_array(cursor: Cursor, key: str, limits: Limits, *, keep: bool, depth: int) -> tuple[ValueType, int, Any]:
+    type_at = cursor.pos
+    item = _value_type(cursor, cursor.number("u32", f"element type of {key}"), key, type_at)
+    walked = item in (ValueType.STRING, ValueType.ARRAY)
+    limit = limits.array_items if walked else 1 << 62
+    count = cursor.count("u64", f"length of {key}", _SIZES[item], limit)
+    if item is ValueType.ARRAY:
+        if depth >= limits.nesting:
+            raise cursor.fail(f"arrays are nested more than {limits.nesting} deep", path=key, offset=type_at)
+        parts = []
+        for _ in range(count):
+            part = _read_array(cursor, key, limits, keep=keep, depth=depth + 1)
+            if keep:
+                parts.append((str(part[0]), part[2]))
+        return item, count, parts if keep else None
+    if item is ValueType.STRING:
+        if keep:
+            return item, count, cursor.strings(count, key, limits.string_bytes)
+        cursor.skip_strings(count, key, limits.string_bytes)
+        return item, count, None
+    if not keep:
+        cursor.skip(count * _SIZES[item], key)
+        return item, count, None
+    kind = "u8" if item is ValueType.BOOL else str(item)
+    return item, count, cursor.array(kind, count, key)

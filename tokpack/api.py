@@ -1,0 +1,184 @@
+"""The four verbs: load, read, write, convert."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from tokpack.errors import FormatError, Location, LossError, RefusedError, UnsupportedError, UsageError
+from tokpack.findings import Finding, Severity, refuse_unless_allowed
+from tokpack.output import check_target, write_files
+from tokpack.pack.view import PackView, find_footer, has_index, map_pack, open_pack
+from tokpack.runtime.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tokpack.formats import Format
+    from tokpack.ir import TokenizerIR
+    from tokpack.rendered import Rendered
+
+__all__ = ["convert", "load", "read", "write"]
+
+StrPath = str | os.PathLike[str]
+
+
+def load(path: StrPath, format: str | None = None, allow: Collection[str] = (), **options: Any) -> Tokenizer:  # noqa: A002
+    """Open a tokenizer in any readable format: packs are mapped, others are read and indexed in memory.
+
+    Args:
+        path: the file.
+        format: its format; by default recognised by content.
+        allow: codes of ``refuse`` findings to put up with.
+        options: of the format's reader (GGUF: ``pre``, ``limits``).
+
+    Raises ReadError or FormatError when it cannot be read, RefusedError when its reference would refuse it.
+    """
+    name = os.fspath(path)
+    if format in (None, "mtok", "tokpack"):
+        view = _open_index(name, format)
+        if view is not None:
+            _no_options(options)
+            return Tokenizer(view)
+    from tokpack.pack.build import build_pack
+
+    ir = read(name, format, **options)
+    refuse_unless_allowed((*ir.findings, *ir.validate()), allow, name)
+    return Tokenizer(PackView(build_pack(ir), name))
+
+
+def _open_index(name: str, format: str | None) -> PackView | None:  # noqa: A002
+    """The mapped pack, or None when the file has no index (or, for an .mtok, one of another body)."""
+    if not has_index(name):
+        return None
+    try:
+        return open_pack(name)
+    except UnsupportedError:
+        raise
+    except FormatError as error:
+        found = find_footer(map_pack(name))
+        if format != "tokpack" and (found is None or found[1].body_length):
+            error.hint = "the index is left aside; convert the tokenizer again"
+        raise
+
+
+def _no_options(options: dict[str, Any]) -> None:
+    if options:
+        raise UsageError(f"a pack takes no option {next(iter(options))!r}: it was decided when the pack was made")
+
+
+def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
+    from tokpack import formats
+
+    if format is not None:
+        found = formats.get(format)
+    else:
+        data = map_pack(name)
+        if find_footer(data) is not None:
+            return formats.get("tokpack")
+        head = bytes(data[: formats.SNIFF_BYTES])
+        sniffed = formats.sniff(head)
+        if sniffed is None:
+            readable = ", ".join(entry.name for entry in formats.all_formats().values() if entry.reads)
+            what = "the file is empty" if not head else "the format is not recognised"
+            raise FormatError(what, location=Location(name, None, 0), hint=f"formats that are read: {readable}")
+        found = sniffed
+    if not found.reads:
+        raise UnsupportedError(f"reading {found.title} is not supported yet", location=Location(name))
+    return found
+
+
+def read(path: StrPath, format: str | None = None, **options: Any) -> TokenizerIR:  # noqa: A002
+    """Read a tokenizer into the intermediate representation.
+
+    What the reference would refuse, but can be read, comes back with a finding of severity ``refuse``.
+    """
+    name = os.fspath(path)
+    reader = _source_format(name, format).load()
+    try:
+        ir: TokenizerIR = reader.read(name, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error):
+            raise UsageError(f"the reader of this format does not take these options: {error}") from error
+        raise
+    return ir
+
+
+def write(
+    ir: TokenizerIR,
+    path: StrPath,
+    format: str | None = None,  # noqa: A002
+    *,
+    allow: Collection[str] = (),
+    strict: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> list[Finding]:
+    """Write ``ir``; returns what the target cannot hold.
+
+    Args:
+        ir: the tokenizer.
+        path: the output; it appears whole or not at all.
+        format: target format; by default chosen by the ending of ``path``.
+        allow: codes of losses to put up with.
+        strict: any loss that is not allowed refuses.
+        force: overwrite an existing file.
+        options: of the format's writer (mtok: ``index`` = ``inline``, ``sidecar`` or ``none``).
+
+    Raises ExistsError, LossError or RefusedError before anything is written.
+    """
+    from tokpack import formats
+
+    name = os.fspath(path)
+    target = formats.get(format) if format is not None else formats.by_suffix(name)
+    if target is None:
+        endings = ", ".join(s for entry in formats.all_formats().values() if entry.writes for s in entry.suffixes)
+        raise UsageError(f"no format is written to files called {name!r}", hint=f"use --to, or an ending of {endings}")
+    if not target.writes:
+        raise UsageError(f"writing {target.title} is not supported yet")
+    check_target(name, None, force)
+    rendered: Rendered = target.load().render(ir, **options)
+    _check_losses(rendered, allow, strict, name)
+    write_files([(name + ending, content) for ending, content in rendered.files])
+    return list(rendered.losses)
+
+
+def _check_losses(rendered: Rendered, allow: Collection[str], strict: bool, name: str) -> None:
+    for loss in rendered.losses:
+        if loss.code in allow:
+            continue
+        if loss.severity is Severity.REFUSE:
+            raise LossError(loss.message, location=Location(name), hint=loss.fix, code=loss.code)
+        if (strict and loss.severity is not Severity.INFO) or (loss.severity is Severity.IDS and not rendered.exact):
+            raise LossError(
+                loss.message, location=Location(name), hint=f"--allow {loss.code} accepts it", code=loss.code
+            )
+
+
+def convert(
+    source: StrPath,
+    target: StrPath,
+    *,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    allow: Collection[str] = (),
+    strict: bool = False,
+    force: bool = False,
+    read_options: dict[str, Any] | None = None,
+    write_options: dict[str, Any] | None = None,
+) -> list[Finding]:
+    """Read ``source`` and write ``target``; returns the findings of both, losses last.
+
+    Raises RefusedError for a ``refuse`` finding (or, with ``strict``, any warning) that is not allowed.
+    """
+    check_target(os.fspath(target), os.fspath(source), force)
+    ir = read(source, source_format, **(read_options or {}))
+    found = [*ir.findings, *ir.validate()]
+    refuse_unless_allowed(found, allow, os.fspath(source))
+    if strict:
+        for finding in found:
+            if finding.severity is not Severity.INFO and finding.code not in allow:
+                where = Location(os.fspath(source), finding.location.path, finding.location.offset)
+                raise RefusedError(finding.message, location=where, hint=finding.fix, code=finding.code)
+    options = write_options or {}
+    losses = write(ir, target, target_format, allow=allow, strict=strict, force=force, **options)
+    return [*found, *losses]

@@ -1,0 +1,1 @@
+"""Packs: one file that a runtime maps and uses at once."""

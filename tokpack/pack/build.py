@@ -1,0 +1,186 @@
+"""IR → sections → bytes. Equal IR and equal tokpack version give equal bytes: no time, no hash order."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokpack.errors import UnsupportedError
+from tokpack.findings import Finding
+from tokpack.ir import BPE, Reference, TokenizerIR
+from tokpack.ir.codec import model_plain, to_plain
+from tokpack.ir.steps import ScannerSplit
+from tokpack.pack import layout
+from tokpack.pack.layout import ZEROS, Footer, align, fingerprint
+from tokpack.pack.symbols import SymbolTable
+from tokpack.unicode import llamacpp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["assemble", "build_index", "build_pack"]
+
+Sections = dict[str, bytes]
+
+
+def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = ()) -> bytes:
+    """The whole file: ``body``, then the index of ``ir``.
+
+    Args:
+        ir: the tokenizer.
+        body: a complete .mtok file, or nothing.
+        losses: what the body cannot hold, kept for ``inspect``.
+    """
+    return assemble(build_index(ir, losses), body)
+
+
+def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
+    """All sections as bytes; UnsupportedError when the runtime has no model for ``ir``."""
+    if ir.reference is not Reference.LLAMA_CPP or not isinstance(ir.model, BPE):
+        raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
+    table = SymbolTable(ir)
+    sections: Sections = {
+        "meta": _msgpack(_meta(ir)),
+        "about": _msgpack(_about(ir, losses)),
+        **table.sections(),
+        **_merges(ir.model, table),
+        **_classes(ir),
+        **_added(ir),
+        "piece.types": ir.vocab.types.astype("<u1").tobytes(),
+        "piece.attrs": ir.vocab.attrs.astype("<u2").tobytes(),
+    }
+    if ir.vocab.scores is not None:
+        sections["piece.scores"] = ir.vocab.scores.astype("<f4").tobytes()
+    return sections
+
+
+def _msgpack(value: object) -> bytes:
+    import msgpack
+
+    packed: bytes = msgpack.packb(value, use_bin_type=True)
+    return packed
+
+
+def _meta(ir: TokenizerIR) -> dict[str, Any]:
+    return {
+        "engine": layout.ENGINE,
+        "reference": ir.reference.value,
+        "rules": ir.rules,
+        "unicode": ir.unicode,
+        "vocab_size": len(ir.vocab),
+        "alphabet": ir.alphabet.kind.value,
+        "byte_fallback": ir.alphabet.byte_fallback,
+        "model": model_plain(ir.model),
+        "matching": ir.matching.rule.value,
+        "normalizer": [to_plain(step) for step in ir.normalizer],
+        "pre_tokenizer": [to_plain(step) for step in ir.pre_tokenizer],
+        "decoder": [to_plain(step) for step in ir.decoder],
+        "post_processor": None if ir.post_processor is None else to_plain(ir.post_processor),
+        "specials": {role: entry.id for role, entry in ir.specials.roles.items()},
+        "eog": list(ir.specials.eog),
+        "suppress": list(ir.specials.suppress),
+    }
+
+
+def _about(ir: TokenizerIR, losses: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "source": {"format": ir.source.format, "facts": dict(ir.source.facts)},
+        "origins": {role: entry.origin for role, entry in ir.specials.roles.items()},
+        "chat_templates": dict(ir.chat_templates),
+        "extras": dict(ir.extras),
+        "findings": [finding.as_dict() for finding in ir.findings],
+        "losses": [finding.as_dict() for finding in losses],
+    }
+
+
+def _merges(model: BPE, table: SymbolTable) -> Sections:
+    symbols = table.symbols
+    count = len(model.merges)
+    left = np.fromiter((symbols[pair[0]] for pair in model.merges), dtype=np.uint64, count=count)
+    right = np.fromiter((symbols[pair[1]] for pair in model.merges), dtype=np.uint64, count=count)
+    result = np.fromiter((symbols[pair[0] + pair[1]] for pair in model.merges), dtype="<u4", count=count)
+    keys = left << np.uint64(32) | right
+    order = np.argsort(keys, kind="stable")
+    sections = {
+        "merge.key": keys[order].astype("<u8").tobytes(),
+        "merge.rank": order.astype("<u4").tobytes(),
+        "merge.result": result.tobytes(),
+    }
+    if model.ranks is not None:
+        sections["merge.source_rank"] = np.asarray(model.ranks, dtype="<u4").tobytes()
+    return sections
+
+
+def _classes(ir: TokenizerIR) -> Sections:
+    han = any(isinstance(step, ScannerSplit) and step.scanner == "kimi_k2" for step in ir.pre_tokenizer)
+    index, blocks = llamacpp.class_table(han=han)
+    spaces = llamacpp.whitespace()
+    return {
+        "class.index": index.astype("<u2").tobytes(),
+        "class.blocks": blocks.tobytes(),
+        "class.spaces": spaces[spaces > 127].astype("<u4").tobytes(),
+    }
+
+
+def _added(ir: TokenizerIR) -> Sections:
+    tokens = ir.added_tokens
+    flags = bytes(
+        layout.SPECIAL * t.special
+        | layout.LSTRIP * t.lstrip
+        | layout.RSTRIP * t.rstrip
+        | layout.NORMALIZED * t.normalized
+        | layout.SINGLE_WORD * t.single_word
+        for t in tokens
+    )
+    return {
+        "added.id": np.array([t.id for t in tokens], dtype="<u4").tobytes(),
+        "added.flags": flags,
+        "added.blob": b"".join(t.content for t in tokens),
+        "added.offset": offsets([len(t.content) for t in tokens]).tobytes(),
+    }
+
+
+def offsets(sizes: Sequence[int]) -> NDArray[np.uint32]:
+    """Start offsets of parts laid end to end, and the total: uint32 ``[len(sizes) + 1]``."""
+    return np.fromiter(accumulate(sizes, initial=0), dtype="<u4", count=len(sizes) + 1)
+
+
+def assemble(sections: Sections, body: bytes = b"", *, sidecar: bool = False) -> bytes:
+    """Lay body, sections, table and footer end to end.
+
+    With ``sidecar`` the body is not part of the result: the index then belongs to a file that holds exactly ``body``.
+    """
+    start = 0 if sidecar else len(body)
+    index_offset = align(start + ZEROS) if start else 0
+    parts: list[bytes] = []
+    table: dict[str, list[int | str]] = {}
+    position = 0
+    for name, spec in layout.SECTIONS.items():  # the order of the file; a fixed one
+        if name in sections:
+            raw = sections[name]
+            table[name] = [position, len(raw), spec.code]
+            padding = align(len(raw)) - len(raw)
+            parts += [raw, bytes(padding)]
+            position += len(raw) + padding
+    packed = _msgpack(table)
+    table_offset = index_offset + position
+    index = b"".join([*parts, packed])
+    footer = Footer(
+        flags=layout.FLAG_SIDECAR if sidecar else 0,
+        table_offset=table_offset,
+        table_length=len(packed),
+        body_length=len(body),
+        index_offset=index_offset,
+        total_length=index_offset + len(index) + layout.FOOTER,
+        body_fingerprint=fingerprint(body),
+        table_checksum=zlib.crc32(packed),
+        body_hash=hashlib.blake2b(body, digest_size=16).digest(),
+        index_hash=hashlib.blake2b(index, digest_size=16).digest(),
+    )
+    head = b"" if sidecar else body
+    return b"".join([head, bytes(index_offset - start), index, footer.pack()])

@@ -1,0 +1,116 @@
+"""Index → IR: the way back, for conversion from a pack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tokpack.errors import FormatError, Location
+from tokpack.findings import Finding
+from tokpack.ir import (
+    BPE,
+    AddedToken,
+    Alphabet,
+    AlphabetKind,
+    Matching,
+    MatchingRule,
+    Reference,
+    Source,
+    SpecialId,
+    Specials,
+    TokenizerIR,
+    Vocab,
+)
+from tokpack.ir.codec import step_from_plain
+from tokpack.pack import layout
+from tokpack.pack.view import PackView
+from tokpack.runtime.pieces import PieceTable
+
+__all__ = ["restore"]
+
+
+def restore(view: PackView) -> TokenizerIR:
+    """The IR of a pack: equal to the one it was built from, except that ``findings`` come back without a file name.
+
+    Raises FormatError when the index is damaged.
+    """
+    try:
+        return _restore(view)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        what = f"the index is damaged: {type(error).__name__}: {error}"
+        raise FormatError(what, location=Location(view.file), hint="convert the tokenizer again") from error
+
+
+def _restore(view: PackView) -> TokenizerIR:
+    meta, about = view.meta, view.about()
+    pieces = PieceTable(view)
+    post = meta["post_processor"]
+    return TokenizerIR(
+        reference=Reference(meta["reference"]),
+        rules=meta["rules"],
+        unicode=meta["unicode"],
+        vocab=_vocab(view, pieces),
+        alphabet=Alphabet(AlphabetKind(meta["alphabet"]), meta["byte_fallback"]),
+        model=_model(view, pieces),
+        matching=Matching(MatchingRule(meta["matching"])),
+        normalizer=tuple(step_from_plain(step) for step in meta["normalizer"]),
+        pre_tokenizer=tuple(step_from_plain(step) for step in meta["pre_tokenizer"]),
+        decoder=tuple(step_from_plain(step) for step in meta["decoder"]),
+        post_processor=None if post is None else step_from_plain(post),
+        added_tokens=_added(view),
+        specials=Specials(
+            {role: SpecialId(token, about["origins"][role]) for role, token in meta["specials"].items()},
+            tuple(meta["eog"]),
+            tuple(meta["suppress"]),
+        ),
+        chat_templates=about["chat_templates"],
+        source=Source(about["source"]["format"], about["source"]["facts"]),
+        extras=about["extras"],
+        findings=tuple(Finding.from_dict(item) for item in about["findings"]),
+    )
+
+
+def _vocab(view: PackView, pieces: PieceTable) -> Vocab:
+    scores = view.raw("piece.scores")
+    return Vocab(
+        tuple(None if pieces.is_hole(i) else pieces.text(i) for i in range(pieces.size)),
+        np.frombuffer(view.raw("piece.types"), dtype=np.uint8).copy(),
+        np.frombuffer(view.raw("piece.attrs"), dtype="<u2").astype(np.uint16),
+        np.frombuffer(scores, dtype="<f4").astype(np.float32) if len(scores) else None,
+    )
+
+
+def _model(view: PackView, pieces: PieceTable) -> BPE:
+    plain: dict[str, Any] = dict(view.meta["model"])
+    if plain.pop("kind") != "BPE":
+        raise ValueError("model kind")
+    keys = np.frombuffer(view.raw("merge.key"), dtype="<u8")
+    rank = np.frombuffer(view.raw("merge.rank"), dtype="<u4")
+    by_rank = np.empty(len(keys), dtype=np.uint64)
+    by_rank[rank] = keys
+    texts = [pieces.text(i) for i in range(pieces.symbols)]
+    left, right = (by_rank >> np.uint64(32)).tolist(), (by_rank & np.uint64(0xFFFFFFFF)).tolist()
+    source_rank = view.array("merge.source_rank")
+    return BPE(
+        merges=tuple((texts[a], texts[b]) for a, b in zip(left, right, strict=True)),
+        ranks=tuple(source_rank) if len(source_rank) else None,
+        **plain,
+    )
+
+
+def _added(view: PackView) -> tuple[AddedToken, ...]:
+    ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
+    blob = view.raw("added.blob")
+    return tuple(
+        AddedToken(
+            ids[i],
+            bytes(blob[offset[i] : offset[i + 1]]),
+            special=bool(flags[i] & layout.SPECIAL),
+            normalized=bool(flags[i] & layout.NORMALIZED),
+            single_word=bool(flags[i] & layout.SINGLE_WORD),
+            lstrip=bool(flags[i] & layout.LSTRIP),
+            rstrip=bool(flags[i] & layout.RSTRIP),
+        )
+        for i in range(len(ids))
+    )

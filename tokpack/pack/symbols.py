@@ -1,0 +1,109 @@
+"""Numbers for every text that byte-pair merging can meet: the pieces by id, then texts that only merges name.
+
+llama.cpp merges texts, not ids: a merge may have parts or a result that are not pieces. Giving those texts numbers of
+their own behind the pieces keeps merging exact with integers alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokpack.ir import BPE, AlphabetKind, TokenizerIR
+from tokpack.pack.layout import HOLE, SPELLED
+from tokpack.unicode import byte_level
+
+if TYPE_CHECKING:
+    from tokpack.pack.build import Sections
+
+__all__ = ["SymbolTable"]
+
+
+class SymbolTable:
+    """Symbols of a BPE vocabulary.
+
+    Attributes:
+        symbols: text as spelled in the source → symbol; of equal pieces the last id.
+        texts: symbol → text, None for a hole.
+    """
+
+    def __init__(self, ir: TokenizerIR) -> None:
+        assert isinstance(ir.model, BPE)
+        self.byte_level = ir.alphabet.kind is AlphabetKind.BYTE_LEVEL
+        self.size = len(ir.vocab)
+        self.texts: list[bytes | None] = list(ir.vocab.pieces)
+        self.symbols: dict[bytes, int] = {t: i for i, t in enumerate(ir.vocab.pieces) if t is not None}
+        if self.byte_level:
+            for char in byte_level.CHARS:
+                self._number(char.encode())
+        known = self.symbols
+        for left, right in ir.model.merges:
+            if left not in known:
+                self._number(left)
+            if right not in known:
+                self._number(right)
+            if left + right not in known:
+                self._number(left + right)
+
+    def _number(self, text: bytes) -> None:
+        if text not in self.symbols:
+            self.symbols[text] = len(self.texts)
+            self.texts.append(text)
+
+    def _spell(self) -> tuple[list[bytes], bytearray]:
+        """Bytes and flags of each symbol."""
+        blobs: list[bytes] = []
+        flags = bytearray(len(self.texts))
+        for index, text in enumerate(self.texts):
+            if text is None:
+                flags[index] = HOLE
+                blobs.append(b"")
+                continue
+            raw = byte_level.decode(text) if self.byte_level else None
+            if raw is None:
+                blobs.append(text)
+            else:
+                flags[index] = SPELLED
+                blobs.append(raw)
+        return blobs, flags
+
+    def sections(self) -> Sections:
+        """``piece.*`` and ``lookup.*``, and the two byte tables."""
+        from tokpack.pack.build import offsets
+
+        blobs, flags = self._spell()
+        winners = np.fromiter(self.symbols.values(), dtype=np.int64, count=len(self.symbols))
+        hashes = np.fromiter((zlib.crc32(blobs[i]) for i in winners.tolist()), dtype=np.uint32, count=len(winners))
+        order = np.lexsort((winners, hashes))
+        return {
+            "piece.blob": b"".join(blobs),
+            "piece.offset": offsets([len(blob) for blob in blobs]).tobytes(),
+            "piece.flags": bytes(flags),
+            "lookup.hash": hashes[order].astype("<u4").tobytes(),
+            "lookup.symbol": winners[order].astype("<u4").tobytes(),
+            "byte.emit": self._emissions().astype("<i4").tobytes(),
+            **self._first_symbols(),
+        }
+
+    def _first_symbols(self) -> Sections:
+        if not self.byte_level:
+            return {}
+        first = [self.symbols[char.encode()] for char in byte_level.CHARS]
+        return {"byte.symbol": np.array(first, dtype="<u4").tobytes()}
+
+    def _emissions(self) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+        """Ids for a byte of a symbol that is not a piece, int32 ``[256, 2]``, -1 for none.
+
+        Byte-level (``llama-vocab.cpp`` 745-765): each single byte of the byte's *spelling* is looked up as a text, so a
+        character of two bytes is found only if someone made one-byte pieces out of its halves. Else ``<0xXX>``.
+        """
+        ids = np.full((256, 2), -1, dtype=np.int32)
+        for byte in range(256):
+            texts = [b"<0x%02X>" % byte]
+            if self.byte_level:
+                texts = [bytes([part]) for part in byte_level.CHARS[byte].encode()]
+            found = [self.symbols[text] for text in texts if self.symbols.get(text, self.size) < self.size]
+            ids[byte, : len(found)] = found
+        return ids

@@ -1,0 +1,188 @@
+"""Bytes → zero-copy views. Opening looks at the footer and the section table only: O(number of sections)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from tokpack.errors import FormatError, Location, ReadError, UnsupportedError
+from tokpack.pack.layout import (
+    ENGINE,
+    FLAG_SIDECAR,
+    FOOTER,
+    META_LIMIT,
+    PAGE,
+    SECTIONS,
+    TABLE_LIMIT,
+    VERSION,
+    Footer,
+    fingerprint,
+)
+
+__all__ = ["SIDECAR_SUFFIX", "PackView", "find_footer", "has_index", "map_pack", "open_pack", "unpack_map"]
+
+Buffer = bytes | mmap.mmap
+
+
+def find_footer(data: Buffer) -> tuple[int, Footer] | None:
+    """(container version, footer) of a pack, or None when ``data`` does not end with one."""
+    return Footer.unpack(data[-FOOTER:]) if len(data) >= FOOTER else None
+
+
+def unpack_map(raw: bytes | memoryview, what: str, file: str | None) -> dict[str, Any]:
+    """Decode a msgpack map; FormatError for anything else. Nesting and sizes are bounded by the length of ``raw``."""
+    import msgpack
+
+    try:
+        # the unpacker's own limits default to the buffer length; its stack is limited to 1,024 levels
+        value = msgpack.unpackb(raw, raw=False, strict_map_key=False)
+    except Exception as error:
+        raise FormatError(f"{what} is damaged: {error}", location=Location(file)) from error
+    if not isinstance(value, dict):
+        raise FormatError(f"{what} is damaged: it is not a map", location=Location(file))
+    return value
+
+
+class PackView:
+    """The sections of a pack, checked to lie inside the file with the right element size.
+
+    Attributes:
+        meta: what the runtime needs, decoded.
+        footer: the footer.
+        sections: name → (offset from the start of the file, length in bytes).
+        file: name for messages, or None.
+        mapped: whether ``file`` is mapped (else the pack lives in memory).
+    """
+
+    def __init__(self, data: Buffer, file: str | None = None, body: Buffer | None = None) -> None:
+        self.file = file
+        self.data = data
+        self.mapped = isinstance(data, mmap.mmap)
+        found = find_footer(data)
+        if found is None:
+            raise self._fail("there is no index at the end of the file")
+        version, self.footer = found
+        if version != VERSION:
+            hint = "convert it again, or use a newer tokpack"
+            what = f"index version {version}, this tokpack reads {VERSION}"
+            raise UnsupportedError(what, location=Location(file), hint=hint)
+        self._check_footer()
+        self._check_body(body)
+        table = self._read_table()
+        self._memory = memoryview(data)
+        self.sections = self._check_sections(table)
+        meta = self.raw("meta")
+        if len(meta) > META_LIMIT:
+            raise self._fail(f"the meta section has {len(meta)} bytes")
+        self.meta: Mapping[str, Any] = unpack_map(meta, "the meta section of the index", file)
+        engine = self.meta.get("engine")
+        if engine != ENGINE:
+            hint = "convert it again, or use a newer tokpack"
+            what = f"index engine {engine}, this tokpack reads {ENGINE}"
+            raise UnsupportedError(what, location=Location(file), hint=hint)
+
+    def _fail(self, what: str, offset: int | None = None) -> FormatError:
+        hint = "convert the tokenizer again"
+        return FormatError(what, location=Location(self.file, None, offset), hint=hint)
+
+    def _check_footer(self) -> None:
+        footer, size = self.footer, len(self.data)
+        at = size - FOOTER
+        if footer.total_length != size:
+            what = f"the index was written for a file of {footer.total_length} bytes, this one has {size}"
+            raise self._fail(what, at)
+        sidecar = bool(footer.flags & FLAG_SIDECAR)
+        start = 0 if sidecar else footer.body_length
+        if not start <= footer.index_offset <= footer.table_offset <= at or footer.index_offset % PAGE:
+            raise self._fail("the offsets of the index contradict each other", at)
+        if footer.table_length > TABLE_LIMIT or footer.table_offset + footer.table_length > at:
+            raise self._fail("the section table lies outside the file", at)
+
+    def _check_body(self, body: Buffer | None) -> None:
+        footer = self.footer
+        sidecar = bool(footer.flags & FLAG_SIDECAR)
+        if sidecar and body is None:
+            raise self._fail("this index belongs to a .mtok file beside it; open that file")
+        with memoryview(self.data if body is None else body) as view, view[: footer.body_length] as part:
+            if len(part) != footer.body_length or fingerprint(part) != footer.body_fingerprint:
+                raise self._fail("the body is not the one that the index was made from")
+
+    def _read_table(self) -> dict[str, Any]:
+        start = self.footer.table_offset
+        raw = self.data[start : start + self.footer.table_length]
+        if zlib.crc32(raw) != self.footer.table_checksum:
+            raise self._fail("the section table is damaged: its checksum differs", start)
+        return unpack_map(raw, "the section table of the index", self.file)
+
+    def _check_sections(self, table: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+        limit = self.footer.table_offset - self.footer.index_offset
+        sections = {}
+        for name, entry in table.items():
+            ok = isinstance(entry, list) and len(entry) == 3 and all(isinstance(part, (int, str)) for part in entry)
+            if not ok or not isinstance(name, str) or not isinstance(entry[0], int) or not isinstance(entry[1], int):
+                raise self._fail(f"the entry of section {name!r} is damaged")
+            offset, size, code = entry
+            if offset < 0 or size < 0 or offset % PAGE or offset + size > limit:
+                raise self._fail(f"section {name!r} lies outside the index")
+            spec = SECTIONS.get(name)
+            if spec is not None and (code != spec.code or size % spec.size):
+                raise self._fail(f"section {name!r} has element type {code!r} and {size} bytes, not {spec.code!r}")
+            sections[name] = (self.footer.index_offset + offset, size)
+        missing = [name for name, spec in SECTIONS.items() if spec.required and name not in sections]
+        if missing:
+            raise self._fail(f"the index has no section {missing[0]!r}")
+        return sections
+
+    def raw(self, name: str) -> memoryview:
+        """The bytes of a section; an empty view when it is absent."""
+        offset, size = self.sections.get(name, (0, 0))
+        return self._memory[offset : offset + size]
+
+    def array(self, name: str) -> memoryview[Any]:
+        """A section as a typed view, ``[n]`` elements as :data:`tokpack.pack.layout.SECTIONS` says.
+
+        Numbers are little-endian in the file; a big-endian host is refused when the pack is opened.
+        """
+        spec = SECTIONS[name]
+        view = self.raw(name)
+        return view if spec.code == "B" else cast("Any", view).cast(spec.code)
+
+    def about(self) -> dict[str, Any]:
+        """Origins, templates, extras and findings, decoded on demand."""
+        return unpack_map(self.raw("about"), "the about section of the index", self.file)
+
+
+SIDECAR_SUFFIX = ".index"
+
+
+def map_pack(path: str) -> Buffer:
+    """Map a regular file for as long as somebody uses it; an empty file gives ``b""``."""
+    try:
+        with Path(path).open("rb") as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise ReadError("not a regular file", location=Location(path), hint="save it to disk first")
+            size = handle.seek(0, os.SEEK_END)
+            return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except (OSError, ValueError) as error:
+        raise ReadError(f"cannot open: {getattr(error, 'strerror', None) or error}", location=Location(path)) from error
+
+
+def open_pack(path: str) -> PackView:
+    """Open a pack, or an .mtok whose index lies beside it in ``PATH.index``.
+
+    Raises FormatError when there is no index, or the index was made from another body.
+    """
+    data = map_pack(path)
+    if find_footer(data) is None and Path(path + SIDECAR_SUFFIX).is_file():
+        return PackView(map_pack(path + SIDECAR_SUFFIX), path, body=data)
+    return PackView(data, path)
+
+
+def has_index(path: str) -> bool:
+    """Whether ``path`` ends with an index, or has one beside it."""
+    return find_footer(map_pack(path)) is not None or Path(path + SIDECAR_SUFFIX).is_file()

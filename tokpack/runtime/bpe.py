@@ -1,0 +1,186 @@
+"""Byte-pair merging, scalar path: integers only, near-linear on words of any length.
+
+Rule (``llama-vocab.cpp``, ``llm_tokenizer_bpe_session``): repeatedly merge the neighbouring pair of lowest rank, the
+leftmost of equal ones; a final symbol that is not a piece is emitted byte by byte, bytes without a piece vanish.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from bisect import bisect_left
+from heapq import heappop, heappush
+
+from tokpack.errors import EncodeError
+from tokpack.pack.view import PackView
+from tokpack.runtime.pieces import PieceTable
+
+__all__ = ["BpeModel"]
+
+_NO_RANK = sys.maxsize
+_SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
+_PAIR_CACHE = 1 << 18
+# length of a UTF-8 character by the high half of its first byte (unicode_len_utf8): no validation
+_CHAR_LENGTHS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
+
+
+class _PairRanks(dict[int, int]):
+    """left << 32 | right → merge rank, or _NO_RANK; a bounded cache before the sorted keys of the pack."""
+
+    def __init__(self, keys: memoryview, ranks: memoryview) -> None:
+        super().__init__()
+        self._keys = keys
+        self._ranks = ranks
+
+    def __missing__(self, key: int) -> int:
+        at = bisect_left(self._keys, key)
+        found = at < len(self._keys) and self._keys[at] == key
+        rank = int(self._ranks[at]) if found else _NO_RANK
+        if len(self) >= _PAIR_CACHE:
+            self.clear()
+        self[key] = rank
+        return rank
+
+
+class BpeModel:
+    """Words to ids.
+
+    Args:
+        view: the pack.
+        pieces: its pieces.
+    """
+
+    def __init__(self, view: PackView, pieces: PieceTable) -> None:
+        model = view.meta["model"]
+        self._pieces = pieces
+        self._size = pieces.size
+        self._byte_level = pieces.byte_level
+        self._ignore_merges = bool(model.get("ignore_merges"))
+        self._whole_newlines = bool(model.get("whole_newlines"))
+        keys, ranks, self._result = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
+        if not len(keys) == len(ranks) == len(self._result):
+            raise pieces.damaged("merge.key", "merge sections differ in length")
+        self._pairs = _PairRanks(keys, ranks)
+        emit = view.array("byte.emit")
+        if len(emit) != 512:
+            raise pieces.damaged("byte.emit", f"it has {len(emit)} elements, not 512")
+        self._emit = [tuple(i for i in emit[2 * b : 2 * b + 2] if 0 <= i < pieces.size) for b in range(256)]
+        self._first: list[int] = view.array("byte.symbol").tolist()
+        if self._byte_level and len(self._first) != 256:
+            raise pieces.damaged("byte.symbol", f"it has {len(self._first)} elements, not 256")
+
+    def encode(self, word: bytes) -> list[int]:
+        """Ids of a word (not empty): raw bytes, or escaped text for alphabets that are not byte-level."""
+        return [piece for piece, _ in self.encode_spans(word)] if word else []
+
+    def encode_spans(self, word: bytes) -> list[tuple[int, int]]:
+        """(id, end offset in ``word``) of each piece; bytes that vanish belong to no piece."""
+        whole = self._whole(word)
+        if whole >= 0:
+            return [(whole, len(word))]
+        symbols, ends = self._symbols(word)
+        if len(symbols) > 1:
+            if len(symbols) <= _SHORT:
+                self._merge_short(symbols, ends)
+            else:
+                symbols, ends = self._merge_long(symbols, ends)
+        size = self._size
+        out = []
+        start = 0
+        for symbol, end in zip(symbols, ends, strict=True):
+            if 0 <= symbol < size:
+                out.append((symbol, end))
+            else:
+                for at in range(start, end):
+                    out.extend((piece, at + 1) for piece in self._emit[word[at]])
+            start = end
+        return out
+
+    def _whole(self, word: bytes) -> int:
+        if self._ignore_merges or (self._whole_newlines and not word.strip(b"\n")):
+            found = self._pieces.find_raw(word, self._byte_level)
+            if found < self._size:
+                return found
+        return -1
+
+    def _symbols(self, word: bytes) -> tuple[list[int], list[int]]:
+        """First symbols (-1: a character that no piece or merge names) and their end offsets."""
+        if self._byte_level:
+            return list(map(self._first.__getitem__, word)), list(range(1, len(word) + 1))
+        symbols, ends = [], []
+        start, size = 0, len(word)
+        while start < size:
+            end = min(start + _CHAR_LENGTHS[word[start] >> 4], size)
+            symbols.append(self._pieces.find_raw(word[start:end], False))
+            ends.append(end)
+            start = end
+        if len(ends) > 1 and b" " in word:
+            # a pair is looked up as soon as two symbols meet, and the lookup does not accept a space in either
+            raise EncodeError("llama.cpp aborts on a space inside a word of this pre-tokenizer (find_bpe_rank)")
+        return symbols, ends
+
+    def _merge_short(self, symbols: list[int], ends: list[int]) -> None:
+        """Merge in place, by rescanning for the minimum."""
+        pairs = self._pairs
+        ranks = [
+            pairs[left << 32 | right] if left >= 0 and right >= 0 else _NO_RANK
+            for left, right in itertools.pairwise(symbols)
+        ]
+        while ranks:
+            best = min(ranks)
+            if best == _NO_RANK:
+                break
+            at = ranks.index(best)
+            symbol = self._merged(best)
+            symbols[at] = symbol
+            del symbols[at + 1], ends[at], ranks[at]
+            if at:
+                left = symbols[at - 1]
+                ranks[at - 1] = pairs[left << 32 | symbol] if left >= 0 else _NO_RANK
+            if at < len(ranks):
+                right = symbols[at + 1]
+                ranks[at] = pairs[symbol << 32 | right] if right >= 0 else _NO_RANK
+
+    def _merged(self, rank: int) -> int:
+        if rank >= len(self._result):
+            raise self._pieces.damaged("merge.rank", f"rank {rank} is out of range")
+        symbol = int(self._result[rank])
+        if symbol >= self._pieces.symbols:
+            raise self._pieces.damaged("merge.result", f"symbol {symbol} is out of range")
+        return symbol
+
+    def _merge_long(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
+        """The same with a heap and a linked list: n log n."""
+        pairs = self._pairs
+        count = len(symbols)
+        following = list(range(1, count + 1))
+        before = list(range(-1, count - 1))
+        heap: list[tuple[int, int, int, int]] = []
+
+        def push(left: int, right: int) -> None:
+            a, b = symbols[left], symbols[right]
+            if a >= 0 and b >= 0:
+                rank = pairs[a << 32 | b]
+                if rank != _NO_RANK:
+                    heappush(heap, (rank, left, a, b))
+
+        for left in range(count - 1):
+            push(left, left + 1)
+        dead = -2
+        while heap:
+            rank, left, a, b = heappop(heap)
+            right = following[left]
+            # stale when either side has changed since the entry was made
+            if right >= count or symbols[left] != a or symbols[right] != b:
+                continue
+            symbols[left] = self._merged(rank)
+            symbols[right] = dead
+            ends[left] = ends[right]
+            following[left] = after = following[right]
+            if after < count:
+                before[after] = left
+                push(left, after)
+            if before[left] >= 0:
+                push(before[left], left)
+        alive = [i for i in range(count) if symbols[i] != dead]
+        return [symbols[i] for i in alive], [ends[i] for i in alive]

@@ -1,0 +1,239 @@
+"""The tokenizer that users hold: a mapped pack and the stages that its meta section names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
+from tokpack.pack.view import PackView
+from tokpack.runtime.pipeline import LlamaPipeline, meta_errors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.findings import Finding
+    from tokpack.runtime.stream import StreamDecoder
+
+__all__ = ["Piece", "Tokenizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token of a text.
+
+    Attributes:
+        id: the id.
+        text: the piece as a person reads it, undecodable bytes as U+FFFD.
+        bytes: the bytes it stands for.
+        start, end: where it lies in the text: characters of a str, bytes of a bytes; equal for ids that are added.
+            A piece that holds part of a character spans the whole character.
+    """
+
+    id: int
+    text: str
+    bytes: bytes
+    start: int
+    end: int
+
+
+class Tokenizer:
+    """Encodes and decodes; immutable, safe to share between threads and forked processes.
+
+    Use :func:`tokpack.load` to get one.
+
+    Attributes:
+        reference: the implementation whose ids these are, such as ``llama.cpp``.
+        vocab_size: number of ids.
+        view: the mapped pack.
+    """
+
+    def __init__(self, view: PackView) -> None:
+        self.view = view
+        meta = view.meta
+        self.reference = str(meta.get("reference"))
+        if self.reference != "llama.cpp":
+            hint = "use a newer tokpack"
+            raise UnsupportedError(
+                f"a pack with the rules of {self.reference}", location=Location(view.file), hint=hint
+            )
+        with meta_errors(view.file):
+            self._pipeline = LlamaPipeline(view)
+        self._pieces = self._pipeline.pieces
+        self.vocab_size = self._pieces.size
+        specials = meta.get("specials")
+        self._specials: dict[str, int] = dict(specials) if isinstance(specials, dict) else {}
+
+    # --- encode ---
+
+    def encode(self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True) -> list[int]:
+        """Ids of ``text``.
+
+        Args:
+            text: str, or bytes (invalid UTF-8 as the reference treats it).
+            add_special_tokens: add what the tokenizer's file says (BOS, EOS), no more.
+            parse_special: False for text from outside: control tokens written in it stay text.
+
+        Raises EncodeError for a text on which the reference program aborts.
+        """
+        return self._pipeline.encode(text, add_special_tokens, parse_special)
+
+    def encode_array(
+        self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True
+    ) -> NDArray[np.int32]:
+        """As :meth:`encode`, an int32 array ``[n]``."""
+        import numpy as np
+
+        return np.array(self._pipeline.encode(text, add_special_tokens, parse_special), dtype=np.int32)
+
+    def encode_batch(
+        self,
+        texts: Iterable[str | bytes],
+        add_special_tokens: bool = True,
+        parse_special: bool = True,
+        workers: int | None = None,
+    ) -> list[list[int]]:
+        """Ids of each text; with ``workers`` > 1 in that many processes, which map the same pack."""
+        items = list(texts)
+        if workers is not None and workers > 1 and len(items) > 1:
+            from tokpack.runtime.batch import encode_in_processes
+
+            return encode_in_processes(self.view, items, add_special_tokens, parse_special, workers)
+        return [self._pipeline.encode(text, add_special_tokens, parse_special) for text in items]
+
+    def pieces(self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True) -> list[Piece]:
+        """The tokens of ``text`` with their bytes and where they lie."""
+        out = []
+        for token, start, end in self._pipeline.encode_spans(text, add_special_tokens, parse_special):
+            raw = self.id_to_piece(token)
+            out.append(Piece(token, raw.decode("utf-8", "replace"), raw, start, end))
+        return out
+
+    # --- decode ---
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
+        """Text of ``ids``; bytes that are not UTF-8 become U+FFFD."""
+        return self.decode_bytes(ids, skip_special_tokens).decode("utf-8", "replace")
+
+    def decode_bytes(self, ids: Iterable[int], skip_special_tokens: bool = True) -> bytes:
+        """Bytes of ``ids``: ``detokenize(ids, False, not skip_special_tokens)``, as llama.cpp's tools do it."""
+        return self.detokenize(ids, False, not skip_special_tokens)
+
+    def detokenize(self, ids: Iterable[int], remove_special: bool = False, unparse_special: bool = False) -> bytes:
+        """``llama_detokenize``.
+
+        Args:
+            ids: ids of this vocabulary; EncodeError for others.
+            remove_special: drop the BOS and EOS that encoding added.
+            unparse_special: write control tokens as text; else they are left out.
+        """
+        return self._pipeline.detokenizer.detokenize(_id_list(ids), remove_special, unparse_special)
+
+    def stream(self, skip_special_tokens: bool = True) -> StreamDecoder:
+        """A decoder for ids that come one by one."""
+        from tokpack.runtime.stream import StreamDecoder
+
+        return StreamDecoder(self._pipeline.detokenizer, not skip_special_tokens)
+
+    # --- vocabulary ---
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """Id of the piece that is spelled ``token`` in the source (``Ġhello``), or None."""
+        raw = token.encode("utf-8", "surrogatepass") if isinstance(token, str) else token
+        found = self._pieces.find_text(raw)
+        return None if found < 0 else found
+
+    def id_to_token(self, token: int) -> str:
+        """Text of a piece as the source spells it; undecodable bytes as U+FFFD."""
+        return self._text(token).decode("utf-8", "replace")
+
+    def id_to_bytes(self, token: int) -> bytes:
+        """The bytes that a piece stands for, special or not."""
+        return self._pipeline.detokenizer.piece(token, True)
+
+    def id_to_piece(self, token: int, special: bool = True) -> bytes:
+        """``llama_token_to_piece``: as :meth:`id_to_bytes`, empty for control tokens unless ``special``."""
+        return self._pipeline.detokenizer.piece(token, special)
+
+    def _text(self, token: int) -> bytes:
+        if not 0 <= token < self.vocab_size:
+            raise EncodeError(f"id {token} is outside 0..{self.vocab_size - 1}")
+        return self._pieces.text(token)
+
+    def attr(self, token: int) -> int:
+        """:class:`tokpack.ir.PieceAttr` bits of a piece."""
+        self._text(token)
+        return int(self._pieces.attrs[token])
+
+    def is_special(self, token: int) -> bool:
+        """Whether a piece is control or unknown: decoding leaves it out unless asked."""
+        return bool(self.attr(token) & 0b1001)
+
+    def special_id(self, role: str) -> int | None:
+        """Id of a role (bos, eos, eot, eom, unk, sep, pad, mask, fim_pre …), or None."""
+        return self._specials.get(role)
+
+    @property
+    def bos_id(self) -> int | None:
+        """Beginning of sequence."""
+        return self._specials.get("bos")
+
+    @property
+    def eos_id(self) -> int | None:
+        """End of sequence."""
+        return self._specials.get("eos")
+
+    @property
+    def pad_id(self) -> int | None:
+        """Padding."""
+        return self._specials.get("pad")
+
+    @property
+    def unk_id(self) -> int | None:
+        """Unknown."""
+        return self._specials.get("unk")
+
+    @property
+    def eog_ids(self) -> frozenset[int]:
+        """Ids that end generation."""
+        return frozenset(self.view.meta["eog"])
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the reader noticed, and what the body of an .mtok cannot hold."""
+        from tokpack.findings import Finding
+
+        about = self.view.about()
+        try:
+            return [Finding.from_dict(item) for key in ("findings", "losses") for item in about[key]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError("the about section of the index is damaged", location=Location(self.view.file)) from error
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """Name → template; the unnamed one is called ``default``."""
+        return dict(self.view.about().get("chat_templates", {}))
+
+    def __repr__(self) -> str:
+        return f"<tokpack.Tokenizer {self.view.file or 'in memory'}: {self.vocab_size} pieces, {self.reference}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.view.file, None if self.view.mapped else bytes(self.view.data))
+
+
+def _id_list(ids: Iterable[int]) -> Sequence[int]:
+    """Ids as plain ints; arrays give numpy integers, which index slower."""
+    tolist = getattr(ids, "tolist", None)
+    values: list[int] = tolist() if tolist is not None else list(ids)
+    return values
+
+
+def _rebuild(file: str | None, data: bytes | None) -> Tokenizer:
+    if data is not None:
+        return Tokenizer(PackView(data, file))
+    from tokpack.api import load
+
+    assert file is not None
+    return load(file)
