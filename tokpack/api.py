@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tokpack.ir import TokenizerIR
     from tokpack.rendered import Rendered
 
-__all__ = ["convert", "load", "read", "write"]
+__all__ = ["convert", "load", "open_view", "read", "write"]
 
 StrPath = str | os.PathLike[str]
 
@@ -34,16 +34,32 @@ def load(path: StrPath, format: str | None = None, allow: Collection[str] = (), 
     Raises ReadError or FormatError when it cannot be read, RefusedError when its reference would refuse it.
     """
     name = os.fspath(path)
+    view, _ = open_view(name, format, allow, **options)
+    return Tokenizer(view)
+
+
+def open_view(
+    path: StrPath,
+    format: str | None = None,  # noqa: A002
+    allow: Collection[str] | None = None,
+    **options: Any,
+) -> tuple[PackView, bool]:
+    """(index of a tokenizer, whether it is the file's own); arguments as for :func:`load`.
+
+    ``allow`` None lets every finding pass, for programs that only look.
+    """
+    name = os.fspath(path)
     if format in (None, "mtok", "tokpack"):
         view = _open_index(name, format)
         if view is not None:
             _no_options(options)
-            return Tokenizer(view)
+            return view, True
     from tokpack.pack.build import build_pack
 
     ir = read(name, format, **options)
-    refuse_unless_allowed((*ir.findings, *ir.validate()), allow, name)
-    return Tokenizer(PackView(build_pack(ir), name))
+    if allow is not None:
+        refuse_unless_allowed((*ir.findings, *ir.validate()), allow, name)
+    return PackView(build_pack(ir), name), False
 
 
 def _open_index(name: str, format: str | None) -> PackView | None:  # noqa: A002
@@ -55,9 +71,7 @@ def _open_index(name: str, format: str | None) -> PackView | None:  # noqa: A002
     except UnsupportedError:
         raise
     except FormatError as error:
-        found = find_footer(map_pack(name))
-        if format != "tokpack" and (found is None or found[1].body_length):
-            error.hint = "the index is left aside; convert the tokenizer again"
+        error.hint = "convert the tokenizer again"
         raise
 
 

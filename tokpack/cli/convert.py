@@ -1,0 +1,76 @@
+"""``tokpack convert``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tokpack.api import convert
+from tokpack.cli.common import FILE, emit_json, reader_options, report, source_options
+
+__all__ = ["command"]
+
+
+@click.command("convert", short_help="Write a tokenizer in another format.")
+@click.argument("source", type=FILE)
+@click.argument("target", type=FILE)
+@source_options
+@click.option("--to", "target_format", metavar="FORMAT", help="Format of the output; default: by its ending.")
+@click.option(
+    "--index",
+    type=click.Choice(["inline", "sidecar", "none"]),
+    help="Where the index of an .mtok goes: behind the body (default), into TARGET.index, or nowhere.",
+)
+@click.option("--strict", is_flag=True, help="Refuse when anything is lost or doubtful.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite the output.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written and found as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless it fails.")
+@click.option("-v", "--verbose", is_flag=True, help="Show remarks, too.")
+def command(
+    source: str,
+    target: str,
+    source_format: str | None,
+    allow: tuple[str, ...],
+    pre: str | None,
+    target_format: str | None,
+    index: str | None,
+    strict: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    r"""Read the tokenizer in SOURCE and write it to TARGET.
+
+    Nothing is lost in silence: what TARGET cannot hold is printed. Losses that change ids refuse the conversion,
+    unless our own runtime stays exact (an .mtok with an index) or --allow CODE accepts them.
+
+    \b
+    tokpack convert model.gguf out.mtok
+    """
+    findings = convert(
+        source,
+        target,
+        source_format=source_format,
+        target_format=target_format,
+        allow=allow,
+        strict=strict,
+        force=force,
+        read_options=reader_options(pre),
+        write_options={} if index is None else {"index": index},
+    )
+    if as_json:
+        emit_json(
+            {
+                "schema": "tokpack.convert/1",
+                "source": source,
+                "target": target,
+                "bytes": Path(target).stat().st_size,
+                "findings": [finding.as_dict() for finding in findings],
+            }
+        )
+        return
+    report(findings, quiet=quiet, verbose=verbose)
+    if not quiet:
+        click.echo(f"{target}: {Path(target).stat().st_size:,} bytes", err=True)
