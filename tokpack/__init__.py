@@ -10,6 +10,7 @@ Importing this module imports neither numpy nor a format: names are resolved on 
 
 from __future__ import annotations
 
+import os.path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from tokpack.runtime.tokenizer import Piece, Tokenizer
 
 __version__ = "0.1.0"
+
+if not os.path.isdir(os.path.join(__path__[0], "formats")):
+    # an installed package holds tokpack.formats; in a checkout it lies beside this folder
+    __path__.append(os.path.dirname(__path__[0]))
 
 _HOMES = {
     "tokpack.api": ("convert", "load", "read", "write"),

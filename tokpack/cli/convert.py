@@ -41,7 +41,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    r"""Read the tokenizer in SOURCE and write it to TARGET.
+    """Read the tokenizer in SOURCE and write it to TARGET.
 
     Nothing is lost in silence: what TARGET cannot hold is printed. Losses that change ids refuse the conversion,
     unless our own runtime stays exact (an .mtok with an index) or --allow CODE accepts them.

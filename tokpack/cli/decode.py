@@ -47,7 +47,7 @@ def command(
     pre: str | None,
     as_json: bool,
 ) -> None:
-    r"""Decode ids with the tokenizer in FILE and print the text.
+    """Decode ids with the tokenizer in FILE and print the text.
 
     \b
     tokpack decode out.mtok 9707 1879

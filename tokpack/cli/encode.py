@@ -33,7 +33,7 @@ def command(
     pre: str | None,
     as_json: bool,
 ) -> None:
-    r"""Encode a text with the tokenizer in FILE and print the ids, separated by spaces.
+    """Encode a text with the tokenizer in FILE and print the ids, separated by spaces.
 
     \b
     tokpack encode out.mtok --text "Hello world"

@@ -13,7 +13,7 @@ __all__ = ["command"]
 @click.command("formats", short_help="List the formats that are read and written.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(as_json: bool) -> None:
-    r"""List every known format: whether it is read and written, and its file endings.
+    """List every known format: whether it is read and written, and its file endings.
 
     \b
     tokpack formats

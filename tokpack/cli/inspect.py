@@ -19,7 +19,7 @@ __all__ = ["command"]
 def command(
     file: str, source_format: str | None, allow: tuple[str, ...], pre: str | None, as_json: bool, verbose: bool
 ) -> None:
-    r"""Show format, sizes, model, pre-tokenizer, special tokens, chat templates and findings of FILE.
+    """Show format, sizes, model, pre-tokenizer, special tokens, chat templates and findings of FILE.
 
     \b
     tokpack inspect out.mtok

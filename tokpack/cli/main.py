@@ -56,7 +56,7 @@ class _Commands(click.Group):
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
 @click.version_option(package_name="tokpack")
 def cli(debug: bool) -> None:
-    r"""Convert, inspect and run the tokenizers of language models.
+    """Convert, inspect and run the tokenizers of language models.
 
     \b
     tokpack convert model.gguf out.mtok

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +16,10 @@ from tokpack.ir.codec import model_plain, to_plain
 from tokpack.ir.steps import ScannerSplit
 from tokpack.pack import layout
 from tokpack.pack.layout import ZEROS, Footer, align, fingerprint
-from tokpack.pack.symbols import SymbolTable
+from tokpack.pack.symbols import Sections, SymbolTable, offsets
 from tokpack.unicode import llamacpp
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 __all__ = ["assemble", "build_index", "build_pack"]
-
-Sections = dict[str, bytes]
 
 
 def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = ()) -> bytes:
@@ -109,7 +103,7 @@ def _merges(model: BPE, table: SymbolTable) -> Sections:
     sections = {
         "merge.key": keys[order].astype("<u8").tobytes(),
         "merge.rank": order.astype("<u4").tobytes(),
-        "merge.result": result.tobytes(),
+        "merge.result": result[order].tobytes(),
     }
     if model.ranks is not None:
         sections["merge.source_rank"] = np.asarray(model.ranks, dtype="<u4").tobytes()
@@ -143,11 +137,6 @@ def _added(ir: TokenizerIR) -> Sections:
         "added.blob": b"".join(t.content for t in tokens),
         "added.offset": offsets([len(t.content) for t in tokens]).tobytes(),
     }
-
-
-def offsets(sizes: Sequence[int]) -> NDArray[np.uint32]:
-    """Start offsets of parts laid end to end, and the total: uint32 ``[len(sizes) + 1]``."""
-    return np.fromiter(accumulate(sizes, initial=0), dtype="<u4", count=len(sizes) + 1)
 
 
 def assemble(sections: Sections, body: bytes = b"", *, sidecar: bool = False) -> bytes:

@@ -124,7 +124,7 @@ SECTIONS: dict[str, SectionSpec] = {
     "lookup.symbol": SectionSpec("I", 4, required=True),  # [L]
     "merge.key": SectionSpec("Q", 8),  # [M], left << 32 | right, ascending
     "merge.rank": SectionSpec("I", 4),  # [M], beside merge.key
-    "merge.result": SectionSpec("I", 4),  # [M], symbol by rank
+    "merge.result": SectionSpec("I", 4),  # [M], beside merge.key: the symbol that the merge makes
     "merge.source_rank": SectionSpec("I", 4),  # [M], by rank, when the source counted otherwise
     "byte.symbol": SectionSpec("I", 4),  # [256], first symbol of each byte (byte-level alphabets)
     "byte.emit": SectionSpec("i", 4),  # [512], up to two ids for a byte that is left over, -1 for none

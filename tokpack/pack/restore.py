@@ -24,8 +24,8 @@ from tokpack.ir import (
 )
 from tokpack.ir.codec import step_from_plain
 from tokpack.pack import layout
+from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
-from tokpack.runtime.pieces import PieceTable
 
 __all__ = ["restore"]
 

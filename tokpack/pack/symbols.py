@@ -7,6 +7,7 @@ their own behind the pieces keeps merging exact with integers alone.
 from __future__ import annotations
 
 import zlib
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,18 @@ from tokpack.pack.layout import HOLE, SPELLED
 from tokpack.unicode import byte_level
 
 if TYPE_CHECKING:
-    from tokpack.pack.build import Sections
+    from collections.abc import Sequence
 
-__all__ = ["SymbolTable"]
+    from numpy.typing import NDArray
+
+__all__ = ["Sections", "SymbolTable", "offsets"]
+
+Sections = dict[str, bytes]  # name → little-endian content
+
+
+def offsets(sizes: Sequence[int]) -> NDArray[np.uint32]:
+    """Start offsets of parts laid end to end, and the total: uint32 ``[len(sizes) + 1]``."""
+    return np.fromiter(accumulate(sizes, initial=0), dtype="<u4", count=len(sizes) + 1)
 
 
 class SymbolTable:
@@ -71,8 +81,6 @@ class SymbolTable:
 
     def sections(self) -> Sections:
         """``piece.*`` and ``lookup.*``, and the two byte tables."""
-        from tokpack.pack.build import offsets
-
         blobs, flags = self._spell()
         winners = np.fromiter(self.symbols.values(), dtype=np.int64, count=len(self.symbols))
         hashes = np.fromiter((zlib.crc32(blobs[i]) for i in winners.tolist()), dtype=np.uint32, count=len(winners))
@@ -93,7 +101,7 @@ class SymbolTable:
         first = [self.symbols[char.encode()] for char in byte_level.CHARS]
         return {"byte.symbol": np.array(first, dtype="<u4").tobytes()}
 
-    def _emissions(self) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+    def _emissions(self) -> NDArray[np.int32]:
         """Ids for a byte of a symbol that is not a piece, int32 ``[256, 2]``, -1 for none.
 
         Byte-level (``llama-vocab.cpp`` 745-765): each single byte of the byte's *spelling* is looked up as a text, so a

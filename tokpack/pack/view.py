@@ -108,8 +108,10 @@ class PackView:
         sidecar = bool(footer.flags & FLAG_SIDECAR)
         if sidecar and body is None:
             raise self._fail("this index belongs to a .mtok file beside it; open that file")
-        with memoryview(self.data if body is None else body) as view, view[: footer.body_length] as part:
-            if len(part) != footer.body_length or fingerprint(part) != footer.body_fingerprint:
+        source = self.data if body is None else body
+        whole = body is None or len(body) == footer.body_length
+        with memoryview(source) as view, view[: footer.body_length] as part:
+            if not whole or len(part) != footer.body_length or fingerprint(part) != footer.body_fingerprint:
                 raise self._fail("the body is not the one that the index was made from")
 
     def _read_table(self) -> dict[str, Any]:

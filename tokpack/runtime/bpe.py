@@ -12,8 +12,8 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 
 from tokpack.errors import EncodeError
+from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
-from tokpack.runtime.pieces import PieceTable
 
 __all__ = ["BpeModel"]
 
@@ -24,22 +24,23 @@ _PAIR_CACHE = 1 << 18
 _CHAR_LENGTHS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
 
 
-class _PairRanks(dict[int, int]):
-    """left << 32 | right → merge rank, or _NO_RANK; a bounded cache before the sorted keys of the pack."""
+class _PairTable(dict[int, int]):
+    """left << 32 | right → the value beside that key, or ``absent``; a bounded cache before the pack's sorted keys."""
 
-    def __init__(self, keys: memoryview, ranks: memoryview) -> None:
+    def __init__(self, keys: memoryview[int], values: memoryview[int], absent: int) -> None:
         super().__init__()
         self._keys = keys
-        self._ranks = ranks
+        self._values = values
+        self._absent = absent
 
     def __missing__(self, key: int) -> int:
         at = bisect_left(self._keys, key)
         found = at < len(self._keys) and self._keys[at] == key
-        rank = int(self._ranks[at]) if found else _NO_RANK
+        value = self._values[at] if found else self._absent
         if len(self) >= _PAIR_CACHE:
             self.clear()
-        self[key] = rank
-        return rank
+        self[key] = value
+        return value
 
 
 class BpeModel:
@@ -57,10 +58,11 @@ class BpeModel:
         self._byte_level = pieces.byte_level
         self._ignore_merges = bool(model.get("ignore_merges"))
         self._whole_newlines = bool(model.get("whole_newlines"))
-        keys, ranks, self._result = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
-        if not len(keys) == len(ranks) == len(self._result):
+        keys, ranks, results = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
+        if not len(keys) == len(ranks) == len(results):
             raise pieces.damaged("merge.key", "merge sections differ in length")
-        self._pairs = _PairRanks(keys, ranks)
+        self._pairs = _PairTable(keys, ranks, _NO_RANK)
+        self._results = _PairTable(keys, results, -1)
         emit = view.array("byte.emit")
         if len(emit) != 512:
             raise pieces.damaged("byte.emit", f"it has {len(emit)} elements, not 512")
@@ -131,7 +133,7 @@ class BpeModel:
             if best == _NO_RANK:
                 break
             at = ranks.index(best)
-            symbol = self._merged(best)
+            symbol = self._merged(symbols[at] << 32 | symbols[at + 1])
             symbols[at] = symbol
             del symbols[at + 1], ends[at], ranks[at]
             if at:
@@ -141,10 +143,8 @@ class BpeModel:
                 right = symbols[at + 1]
                 ranks[at] = pairs[symbol << 32 | right] if right >= 0 else _NO_RANK
 
-    def _merged(self, rank: int) -> int:
-        if rank >= len(self._result):
-            raise self._pieces.damaged("merge.rank", f"rank {rank} is out of range")
-        symbol = int(self._result[rank])
+    def _merged(self, key: int) -> int:
+        symbol = self._results[key]
         if symbol >= self._pieces.symbols:
             raise self._pieces.damaged("merge.result", f"symbol {symbol} is out of range")
         return symbol
@@ -168,12 +168,12 @@ class BpeModel:
             push(left, left + 1)
         dead = -2
         while heap:
-            rank, left, a, b = heappop(heap)
+            _, left, a, b = heappop(heap)
             right = following[left]
             # stale when either side has changed since the entry was made
             if right >= count or symbols[left] != a or symbols[right] != b:
                 continue
-            symbols[left] = self._merged(rank)
+            symbols[left] = self._merged(a << 32 | b)
             symbols[right] = dead
             ends[left] = ends[right]
             following[left] = after = following[right]

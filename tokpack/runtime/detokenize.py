@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokpack.errors import EncodeError
-from tokpack.runtime.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, PieceTable
+from tokpack.pack.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, PieceTable
 from tokpack.runtime.text import decode_lenient
 from tokpack.unicode import byte_level
 

@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any
 
 from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
+from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import BpeModel
 from tokpack.runtime.detokenize import Detokenizer
 from tokpack.runtime.partition import Partition
-from tokpack.runtime.pieces import PieceTable
 from tokpack.runtime.split import ClassMap, Splitter
 from tokpack.runtime.text import decode_lenient, decode_with_offsets
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
-from tokpack.pack.view import PackView
+from tokpack.pack.view import PackView, open_pack
 from tokpack.runtime.pipeline import LlamaPipeline, meta_errors
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Tokenizer:
         if workers is not None and workers > 1 and len(items) > 1:
             from tokpack.runtime.batch import encode_in_processes
 
-            return encode_in_processes(self.view, items, add_special_tokens, parse_special, workers)
+            return encode_in_processes(self, items, add_special_tokens, parse_special, workers)
         return [self._pipeline.encode(text, add_special_tokens, parse_special) for text in items]
 
     def pieces(self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True) -> list[Piece]:
@@ -233,7 +233,5 @@ def _id_list(ids: Iterable[int]) -> Sequence[int]:
 def _rebuild(file: str | None, data: bytes | None) -> Tokenizer:
     if data is not None:
         return Tokenizer(PackView(data, file))
-    from tokpack.api import load
-
     assert file is not None
-    return load(file)
+    return Tokenizer(open_pack(file))
