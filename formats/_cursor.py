@@ -51,8 +51,8 @@ def map_file(path: str | os.PathLike[str]) -> Iterator[mmap.mmap | bytes]:
             if not stat.S_ISREG(info.st_mode):
                 raise ReadError("not a regular file", location=Location(name), hint="save it to disk first")
             mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if info.st_size else b""
-    except OSError as error:
-        raise ReadError(f"cannot open: {error.strerror or error}", location=Location(name)) from error
+    except (OSError, ValueError) as error:
+        raise ReadError(f"cannot open: {getattr(error, 'strerror', None) or error}", location=Location(name)) from error
     try:
         yield mapped
     finally:

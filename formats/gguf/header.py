@@ -70,7 +70,8 @@ class Entry:
         item_type: element type of an array, else None.
         offset: byte offset of the value.
         count: number of elements of an array, else 1.
-        value: int, float, bool, bytes, a list of bytes, a numpy array, or a nested list; None when it was passed over.
+        value: int, float, bool, bytes, a list of bytes, a numpy array, or a nested list; None when it was passed over
+            because nobody asks for the key, or because it is above the limit for strings.
     """
 
     key: str
@@ -178,7 +179,7 @@ def _read_array(cursor: Cursor, key: str, limits: Limits, *, keep: bool, depth: 
             return item, count, cursor.strings(count, key, limits.string_bytes)
         cursor.skip_strings(count, key, limits.string_bytes)
         return item, count, None
-    if not keep:
+    if not keep or count * _SIZES[item] > limits.string_bytes:
         cursor.skip(count * _SIZES[item], key)
         return item, count, None
     kind = "u8" if item is ValueType.BOOL else str(item)

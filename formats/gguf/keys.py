@@ -110,20 +110,28 @@ class Keys:
         value: list[bytes] = entry.value
         return value
 
-    def numbers(self, key: str, allowed: tuple[ValueType, ...], size: int) -> NDArray[np.generic] | None:
-        """An array of numbers with at least ``size`` elements, cut to that; a shorter one comes back as it is."""
+    def numbers(
+        self, key: str, allowed: tuple[ValueType, ...], size: int, *, whole: bool = False
+    ) -> NDArray[np.generic] | None:
+        """An array of numbers with at least ``size`` elements, cut to that unless ``whole``.
+
+        A shorter one comes back as it is, with a finding.
+        """
         entry = self.entry(key)
         if entry is None:
             return None
         numeric = entry.item_type in _INTEGERS or entry.item_type in (ValueType.F32, ValueType.F64)
         if entry.type is not ValueType.ARRAY or not numeric:
             raise self._wrong(entry, f"array[{allowed[0]}]")
+        if entry.value is None:
+            where = Location(self.file, key, entry.offset)
+            raise FormatError(f"the array of {entry.count} elements is above the limit", location=where)
         if entry.item_type not in allowed:
             self._note_wrong(entry, " or ".join(f"array[{kind}]" for kind in allowed))
         if entry.count < size:
             message = f"{key} has {entry.count} elements for {size} pieces; llama.cpp does not load the file"
             self.find("gguf-array-short", Severity.REFUSE, message, key)
-        value: NDArray[np.generic] = entry.value[:size]
+        value: NDArray[np.generic] = entry.value if whole else entry.value[:size]
         return value
 
     def unused(self, prefix: str) -> dict[str, Any]:
@@ -132,5 +140,9 @@ class Keys:
         for key, entry in self.header.entries.items():
             if key.startswith(prefix) and key not in self.used:
                 value = entry.value
+                if value is None:
+                    message = f"{key} has {entry.count} elements, which is above the limit; it is not carried"
+                    self.find("gguf-key-too-large", Severity.WARN, message, key)
+                    continue
                 result[key] = [entry.type_name, value.tobytes() if hasattr(value, "tobytes") else value]
         return result

@@ -5,26 +5,29 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from tokpack.errors import FormatError, Location, UnsupportedError
 from tokpack.findings import Severity
 from tokpack.ir import (
-    BPE,
     Alphabet,
     AlphabetKind,
     Matching,
     MatchingRule,
+    NoModel,
     Reference,
     Source,
     Specials,
     TokenizerIR,
     Vocab,
 )
-from tokpack.ir.steps import BosEos, LlamaDetokenize, Replace
+from tokpack.ir.steps import BosEos
 from tokpack.limits import DEFAULT, Limits
-from tokpack.unicode import byte_level
 
 from .._cursor import map_file
+from .families import FAMILIES, Context
 from .header import Header, read_header
 from .keys import Keys
 from .rules import PreType, close_names, pre_names, pre_type, rules
@@ -33,7 +36,6 @@ from .vocab import VocabBuilder
 __all__ = ["read", "read_bytes"]
 
 _PREFIX = "tokenizer.ggml."
-_LATER = ("llama", "bert", "t5", "rwkv", "plamo2", "gemma4", "hybriddna", "whitespace", "none", "no_vocab", "test")
 
 
 def read(path: str | os.PathLike[str], *, pre: str | None = None, limits: Limits = DEFAULT) -> TokenizerIR:
@@ -61,13 +63,21 @@ def read_bytes(
     if model is None:
         hint = "the file holds no tokenizer: a model that was split, or not a language model"
         raise FormatError("there is no tokenizer.ggml.model key", location=Location(file, _PREFIX + "model"), hint=hint)
-    if model != "gpt2":
-        known = "is not supported yet" if model in _LATER else "is not known to llama.cpp"
+    family = rules()["models"].get(model)
+    if family is None:
         entry = header.entries[_PREFIX + "model"]
-        where = Location(file, entry.key, entry.offset)
-        raise UnsupportedError(f"tokenizer model {model!r} {known}", location=where, hint="supported: gpt2")
-    kind = _pre_tokenizer(keys, pre, file)
-    return _byte_pair(keys, header, kind, limits)
+        hint = f"known: {', '.join(rules()['models'])}"
+        what = "is for llama.cpp's own tests" if model == "test" else "is not known to llama.cpp"
+        raise UnsupportedError(
+            f"tokenizer model {model!r} {what}", location=Location(file, entry.key, entry.offset), hint=hint
+        )
+    if family["type"] == "NONE":
+        return _without_vocabulary(keys, header, model, limits)
+    if family["type"] != "BPE" and pre is not None:
+        hint = "leave --pre out"
+        raise UnsupportedError(f"tokenizer model {model!r} has no pre-tokenizer", location=Location(file), hint=hint)
+    kind = _pre_tokenizer(keys, pre or family.get("pre"), file) if family["type"] == "BPE" else None
+    return _with_vocabulary(keys, header, model, family, kind, limits)
 
 
 def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
@@ -89,60 +99,92 @@ def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
     return kind
 
 
-def _byte_pair(keys: Keys, header: Header, kind: PreType, limits: Limits) -> TokenizerIR:
+def _with_vocabulary(
+    keys: Keys, header: Header, model: str, family: dict[str, Any], kind: PreType | None, limits: Limits
+) -> TokenizerIR:
     texts = keys.strings(_PREFIX + "tokens")
     if texts is None:
         raise FormatError("there is no tokenizer.ggml.tokens key", location=Location(keys.file, _PREFIX + "tokens"))
     _check_sizes(keys, texts, limits)
     vocab = VocabBuilder(keys)
-    vocab.read_pieces(texts)
-    merges, ranks = _merges(keys, kind)
-    defaults = dict(rules()["byte_level_defaults"])
-    if kind.no_bos_default:
-        del defaults["bos"]
+    vocab.read_pieces(texts, dna=model == "hybriddna")
+    defaults = dict(family["ids"])
+    if kind is not None and kind.no_bos_default:
+        defaults.pop("bos", None)
     vocab.read_roles(defaults)
-    _note_defaults(keys, vocab)
-    add_bos = keys.boolean(_PREFIX + "add_bos_token")
-    add_eos = keys.boolean(_PREFIX + "add_eos_token")
-    add_sep = keys.boolean(_PREFIX + "add_sep_token")
+    post = _post_processor(keys, family, kind)
+    prefix = keys.boolean(_PREFIX + "add_space_prefix")
+    extra = keys.boolean(_PREFIX + "remove_extra_whitespaces")
     vocab.apply_texts()
     order = vocab.special_order()
-    vocab.check_byte_pieces()
-    file_pre = keys.string(_PREFIX + "pre") or ""
+    if family["type"] in ("BPE", "SPM", "UGM"):
+        vocab.check_byte_pieces()
     name, architecture = keys.string("general.name"), keys.string("general.architecture")
     if architecture is None:
         keys.find("gguf-architecture-missing", Severity.WARN, "general.architecture is missing; llama.cpp demands it")
-    vocab.apply_strips(order, file_pre, (name or "").lower(), architecture or "")
-    post = BosEos(
-        add_bos=kind.force_add_bos or (kind.add_bos if add_bos is None else add_bos),
-        add_eos=bool(add_eos),
-        add_sep=kind.add_sep if add_sep is None else add_sep,
+    vocab.apply_strips(order, keys.string(_PREFIX + "pre") or "", (name or "").lower(), architecture or "")
+    context = Context(
+        keys,
+        vocab,
+        model,
+        kind,
+        add_space_prefix=family.get("add_space_prefix", False) if prefix is None else prefix,
+        remove_extra_whitespaces=bool(extra),
+        clean_spaces=family.get("clean_spaces", False) if kind is None else kind.clean_spaces,
     )
-    for flag, role in ((post.add_bos, "bos"), (post.add_eos, "eos")):
-        if flag and role not in vocab.roles:
-            message = f"add_{role}_token is set, but there is no {role} id: llama.cpp aborts when special ids are added"
-            keys.find("gguf-special-id-missing", Severity.WARN, message, f"{_PREFIX}add_{role}_token")
-    _note_merges(keys, kind, vocab, merges)
-    alphabet = AlphabetKind.BYTE_LEVEL if kind.byte_encode else AlphabetKind.UTF8
+    parts = FAMILIES[family["type"]](context)
+    templates = _templates(keys)
+    extras = keys.unused("tokenizer.")
+    _note_added(keys, vocab, post, parts.post_rule)
     return TokenizerIR(
         reference=Reference.LLAMA_CPP,
         rules=rules()["version"],
         unicode="llamacpp-15.1",
         vocab=Vocab(tuple(vocab.pieces), vocab.types, vocab.attrs, vocab.scores),
-        alphabet=Alphabet(alphabet, byte_fallback=not kind.byte_encode),
-        model=BPE(merges, ranks, ignore_merges=kind.ignore_merges, whole_newlines=kind.type_name == "GEMMA4"),
+        alphabet=parts.alphabet,
+        model=parts.model,
         matching=Matching(MatchingRule.PASS_PER_TOKEN),
-        normalizer=(Replace(" ", "▁"),) if kind.escape_spaces else (),
-        pre_tokenizer=kind.steps,
-        decoder=(LlamaDetokenize(kind.clean_spaces, unescape_spaces=kind.escape_spaces),),
-        post_processor=post,
+        normalizer=parts.normalizer,
+        pre_tokenizer=parts.pre_tokenizer,
+        decoder=(parts.decoder,),
+        post_processor=BosEos(post.add_bos, post.add_eos, post.add_sep, rule=parts.post_rule),
         added_tokens=vocab.added_tokens(order),
         specials=Specials(vocab.roles, tuple(sorted(vocab.eog))),
-        chat_templates=_templates(keys),
-        source=Source("gguf", _facts(header, kind, name, architecture)),
-        extras=keys.unused("tokenizer."),
+        chat_templates=templates,
+        source=Source("gguf", _facts(header, model, kind, name, architecture)),
+        extras=extras,
         findings=tuple(keys.findings),
     )
+
+
+def _post_processor(keys: Keys, family: dict[str, Any], kind: PreType | None) -> BosEos:
+    """Flags: the model's defaults, then the pre-tokenizer's, then the keys (2638-2653)."""
+    flags = {name: family.get(name, False) for name in ("add_bos", "add_eos", "add_sep")}
+    if kind is not None:
+        flags["add_bos"], flags["add_sep"] = kind.add_bos, kind.add_sep
+    for name in flags:
+        value = keys.boolean(f"{_PREFIX}{name}_token")
+        if value is not None:
+            flags[name] = value
+    if kind is not None and kind.force_add_bos:
+        flags["add_bos"] = True
+    return BosEos(**flags)
+
+
+def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str) -> None:
+    """Findings about special ids that are defaulted, or wanted without being there."""
+    wanted = {"flags": (post.add_bos, post.add_eos, False), "cls-sep": (True, False, True)}.get(rule, (False,) * 3)
+    for role, flag in zip(("bos", "eos", "sep"), wanted, strict=True):
+        special = vocab.roles.get(role)
+        if flag and special is None:
+            message = f"{role.upper()} is to be added, but has no id: llama.cpp aborts when special ids are added"
+            keys.find("gguf-special-id-missing", Severity.WARN, message, f"{_PREFIX}add_{role}_token")
+    for role in ("bos", "eos"):
+        special = vocab.roles.get(role)
+        if special is not None and special.origin.startswith("default"):
+            shown = vocab.pieces[special.id].decode("utf-8", "replace")
+            message = f"there is no {role}_token_id: llama.cpp uses {special.id} ({shown!r})"
+            keys.find(f"gguf-{role}-default", Severity.WARN, message)
 
 
 def _check_sizes(keys: Keys, texts: Sequence[bytes], limits: Limits) -> None:
@@ -156,57 +198,30 @@ def _check_sizes(keys: Keys, texts: Sequence[bytes], limits: Limits) -> None:
         raise FormatError("the vocabulary is empty", location=where)
 
 
-def _merges(keys: Keys, kind: PreType) -> tuple[tuple[tuple[bytes, bytes], ...], tuple[int, ...] | None]:
-    """Merge pairs in rank order, and their ranks when some lines do not count (``llama-vocab.cpp`` 2003-2030)."""
-    key = _PREFIX + "merges"
-    lines = keys.strings(key)
-    if lines is None:
-        if kind.type_name != "KIMI_K2":
-            message = "tokenizer.ggml.merges is missing; llama.cpp does not load the file"
-            fix = "--allow gguf-merges-missing encodes single characters only"
-            keys.find("gguf-merges-missing", Severity.REFUSE, message, None, fix)
-        return (), None
-    table: dict[tuple[bytes, bytes], int] = {}
-    malformed = duplicate = 0
-    for rank, line in enumerate(lines):
-        if 0 in line:
-            line = line.split(b"\0", 1)[0]
-        at = line.find(b" ", 1)
-        if at < 0:
-            malformed += 1
-        elif table.setdefault((line[:at], line[at + 1 :]), rank) != rank:
-            duplicate += 1
-    if malformed:
-        message = f"{malformed} merges have no space between two parts; they never apply"
-        keys.find("gguf-merge-malformed", Severity.WARN, message, key)
-    if duplicate:
-        message = f"{duplicate} merges repeat an earlier pair; the first one counts"
-        keys.find("gguf-merge-duplicate", Severity.INFO, message, key)
-    return tuple(table), tuple(table.values()) if malformed or duplicate else None
-
-
-def _note_defaults(keys: Keys, vocab: VocabBuilder) -> None:
-    for role in ("bos", "eos"):
-        special = vocab.roles.get(role)
-        if special is not None and special.origin.startswith("default"):
-            shown = vocab.pieces[special.id].decode("utf-8", "replace")
-            message = f"there is no {role}_token_id: llama.cpp uses {special.id} ({shown!r})"
-            keys.find(f"gguf-{role}-default", Severity.WARN, message)
-
-
-def _note_merges(keys: Keys, kind: PreType, vocab: VocabBuilder, merges: Sequence[tuple[bytes, bytes]]) -> None:
-    ids = vocab.ids
-    lost = [(left, right) for left, right in merges if left + right not in ids]
-    if lost:
-        message = f"{len(lost)} merges make a text that is not a piece; its bytes are emitted one by one, or dropped"
-        path = _PREFIX + "merges"
-        keys.find("gguf-merge-result-missing", Severity.WARN, message, path)
-    if kind.byte_encode:
-        missing = [b for b, char in enumerate(byte_level.CHARS) if char.encode() not in ids]
-        if missing:
-            shown = ", ".join(f"0x{b:02X}" for b in missing[:8]) + (", …" if len(missing) > 8 else "")
-            message = f"{len(missing)} bytes have no piece ({shown}); llama.cpp drops them without a word"
-            keys.find("gguf-byte-missing", Severity.WARN, message, _PREFIX + "tokens")
+def _without_vocabulary(keys: Keys, header: Header, model: str, limits: Limits) -> TokenizerIR:
+    """``none`` and ``no_vocab``: as many nameless ids as ``<arch>.vocab_size`` says (1962)."""
+    name, architecture = keys.string("general.name"), keys.string("general.architecture")
+    size = keys.integer(f"{architecture}.vocab_size") or 0
+    if not 0 <= size <= limits.pieces:
+        where = Location(keys.file, f"{architecture}.vocab_size")
+        raise FormatError(f"{size} pieces are above the limit of {limits.pieces}", location=where)
+    templates = _templates(keys)
+    extras = keys.unused("tokenizer.")
+    message = f"tokenizer model {model!r}: the file has no vocabulary, nothing can be encoded"
+    keys.find("gguf-no-vocabulary", Severity.REFUSE, message, _PREFIX + "model", "use the tokenizer of the text model")
+    return TokenizerIR(
+        reference=Reference.LLAMA_CPP,
+        rules=rules()["version"],
+        unicode="llamacpp-15.1",
+        vocab=Vocab((None,) * size, np.zeros(size, dtype=np.uint8), np.zeros(size, dtype=np.uint16)),
+        alphabet=Alphabet(AlphabetKind.UTF8),
+        model=NoModel(),
+        matching=Matching(MatchingRule.NONE),
+        chat_templates=templates,
+        source=Source("gguf", _facts(header, model, None, name, architecture)),
+        extras=extras,
+        findings=tuple(keys.findings),
+    )
 
 
 def _templates(keys: Keys) -> dict[str, str]:
@@ -225,15 +240,17 @@ def _templates(keys: Keys) -> dict[str, str]:
     return templates
 
 
-def _facts(header: Header, kind: PreType, name: str | None, architecture: str | None) -> dict[str, str | int | bool]:
+def _facts(
+    header: Header, model: str, kind: PreType | None, name: str | None, architecture: str | None
+) -> dict[str, str | int | bool]:
     facts: dict[str, str | int | bool] = {
         "gguf_version": header.version,
         "big_endian": header.big_endian,
         "tensors": header.tensor_count,
-        "model": "gpt2",
-        "pre": kind.name,
-        "pre_type": kind.type_name,
+        "model": model,
     }
+    if kind is not None:
+        facts |= {"pre": kind.name, "pre_type": kind.type_name}
     if name is not None:
         facts["name"] = name
     if architecture is not None:

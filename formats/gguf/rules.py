@@ -25,6 +25,7 @@ class PreType:
         byte_encode: words are spelled in GPT-2's characters before merging.
         no_bos_default: the BOS id of byte-level models is not defaulted.
         force_add_bos: BOS is added whatever the file says.
+        lowercase: default of ``normalizer.lowercase`` for the model ``whitespace``.
         steps: the splits, in order.
     """
 
@@ -38,6 +39,7 @@ class PreType:
     add_sep: bool
     no_bos_default: bool
     force_add_bos: bool
+    lowercase: bool
     steps: tuple[Split | ScannerSplit, ...]
 
 
@@ -84,6 +86,7 @@ def pre_type(name: str) -> PreType | None:
         add_sep=flags.get("add_sep", False),
         no_bos_default=flags.get("no_bos_default", False),
         force_add_bos=flags.get("force_add_bos", False),
+        lowercase=flags.get("lowercase", True),
         steps=tuple(_step(engine, pattern) for engine, pattern in kind["splits"]),
     )
 

@@ -62,6 +62,7 @@ class VocabBuilder:
         ids: text → id; of equal texts the last.
         roles: special ids found so far.
         eog: end-of-generation ids.
+        kmers: (text, id) of the pieces that only the DNA mode looks up.
     """
 
     keys: Keys
@@ -72,10 +73,14 @@ class VocabBuilder:
     ids: dict[bytes, int] = field(default_factory=dict)
     roles: dict[str, SpecialId] = field(default_factory=dict)
     eog: set[int] = field(default_factory=set)
+    kmers: list[tuple[bytes, int]] = field(default_factory=list)
     _map_order: list[bytes] | None = None
 
-    def read_pieces(self, texts: Sequence[bytes]) -> None:
-        """Step 1: texts and types (``llama-vocab.cpp`` 2508-2544)."""
+    def read_pieces(self, texts: Sequence[bytes], *, dna: bool = False) -> None:
+        """Step 1: texts and types (``llama-vocab.cpp`` 2508-2544).
+
+        With ``dna`` a piece that ends in U+E000 is a k-mer: it is looked up with that mark and shown without.
+        """
         key = _PREFIX + "tokens"
         self.pieces = pieces = list(texts)
         for index, text in enumerate(texts):
@@ -88,8 +93,17 @@ class VocabBuilder:
         self.ids = dict(zip(pieces, range(len(pieces)), strict=True))
         if len(self.ids) < len(pieces):
             self._find_duplicates(key)
+        if dna:
+            self._take_kmers()
         self._read_types()
         self._read_scores()
+
+    def _take_kmers(self) -> None:
+        mark = "\ue000".encode()
+        for index, text in enumerate(self.pieces):
+            if text.endswith(mark):
+                self.kmers.append((text[: -len(mark)], index))
+                self.pieces[index] = text[: -len(mark)]
 
     def _find_duplicates(self, key: str) -> None:
         pairs = [(i, self.ids[text]) for i, text in enumerate(self.pieces) if self.ids[text] != i]
@@ -179,7 +193,7 @@ class VocabBuilder:
             wanted = set(present)
             text = next(candidate for candidate in self._map_order if candidate in wanted)
             ordinary = [p for p in present if not self.attrs[self.ids[p]] & PieceAttr.CONTROL]
-            if role != "eot" and len(ordinary) > 1:
+            if role != "eot" and ordinary:
                 shown = ", ".join(repr(p.decode("utf-8", "replace")) for p in present)
                 message = (
                     f"{role} could be any of {shown}; llama.cpp takes {text.decode('utf-8', 'replace')!r}, by the order"

@@ -24,6 +24,7 @@ __all__ = [
     "CtcDecoder",
     "Dialect",
     "Digits",
+    "DnaTags",
     "FixedLength",
     "FuseDecoder",
     "LlamaDetokenize",
@@ -37,6 +38,7 @@ __all__ = [
     "Punctuation",
     "Replace",
     "ScannerSplit",
+    "SpacePrefix",
     "Split",
     "StripAccents",
     "StripDecoder",
@@ -94,6 +96,13 @@ class Prepend:
 
 
 @dataclass(frozen=True, slots=True)
+class SpacePrefix:
+    """llama.cpp's add_space_prefix: one space before the first fragment and those after a special token."""
+
+    kind: ClassVar[str] = "space-prefix"
+
+
+@dataclass(frozen=True, slots=True)
 class UnicodeNormalization:
     """NFC, NFD, NFKC or NFKD under the tables of ``unicode``."""
 
@@ -133,7 +142,10 @@ class Nmt:
 
 @dataclass(frozen=True, slots=True)
 class Precompiled:
-    """A sentencepiece charsmap: u32 trie size, double array, NUL-terminated replacements."""
+    """A sentencepiece charsmap: u32 trie size, double array, NUL-terminated replacements.
+
+    The two flags are llama.cpp's: it merges and prepends spaces in the same pass.
+    """
 
     kind: ClassVar[str] = "precompiled"
     charsmap: bytes
@@ -232,6 +244,24 @@ class BertPreTokenizer:
 
 
 @dataclass(frozen=True, slots=True)
+class DnaTags:
+    """llama.cpp's hybriddna: what stands between two tags is cut into k-mers, which are looked up as they are.
+
+    Attributes:
+        open_id, close_id, oov_id: ids of ``<dna>``, ``</dna>`` and of an unknown k-mer.
+        size: letters of a k-mer; the last one is filled up with ``A``.
+        kmers: (k-mer, id).
+    """
+
+    kind: ClassVar[str] = "dna-tags"
+    open_id: int
+    close_id: int
+    oov_id: int
+    size: int
+    kmers: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Punctuation:
     """Split at punctuation."""
 
@@ -280,6 +310,7 @@ class LlamaDetokenize:
     Attributes:
         clean_spaces: the three passes that remove spaces before ``?!.,``, around ``'`` and before ``'s 'm 're 've``.
         unescape_spaces: U+2581 in normal pieces becomes a space.
+        plain: every piece is its text, or the byte that a byte piece names, whatever its type (PLaMo2).
         strip_space: one leading space of the first piece is removed (add_space_prefix).
     """
 
@@ -287,6 +318,7 @@ class LlamaDetokenize:
     clean_spaces: bool
     unescape_spaces: bool = False
     strip_space: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,12 +393,19 @@ class StripDecoder:
 
 @dataclass(frozen=True, slots=True)
 class BosEos:
-    """llama.cpp: BOS before, EOS after, when asked for and the flag is set; ``add_sep`` is reported, never applied."""
+    """llama.cpp: what is added when special ids are asked for.
+
+    Attributes:
+        add_bos, add_eos: the flags; ``add_sep`` is reported, never applied.
+        rule: ``flags`` adds BOS before and EOS after by the flags; ``cls-sep`` always adds BOS (CLS) and SEP; with
+            ``never`` the flags are reported only.
+    """
 
     kind: ClassVar[str] = "bos-eos"
     add_bos: bool
     add_eos: bool
     add_sep: bool = False
+    rule: str = "flags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +430,7 @@ class Template:
 NormalizerStep = (
     Replace
     | Prepend
+    | SpacePrefix
     | UnicodeNormalization
     | Lowercase
     | StripAccents
@@ -404,6 +444,7 @@ NormalizerStep = (
 PreTokenizerStep = (
     Split
     | ScannerSplit
+    | DnaTags
     | ByteLevel
     | Metaspace
     | WhitespaceWords

@@ -11,13 +11,13 @@ import numpy as np
 
 from tokpack.errors import UnsupportedError
 from tokpack.findings import Finding
-from tokpack.ir import BPE, Reference, TokenizerIR
+from tokpack.ir import Reference, TokenizerIR
 from tokpack.ir.codec import model_plain, to_plain
-from tokpack.ir.steps import ScannerSplit
+from tokpack.ir.steps import NormalizerStep, Precompiled
 from tokpack.pack import layout
 from tokpack.pack.layout import ZEROS, Footer, align, fingerprint
+from tokpack.pack.models import MODEL_SECTIONS
 from tokpack.pack.symbols import Sections, SymbolTable, offsets
-from tokpack.unicode import llamacpp
 
 __all__ = ["assemble", "build_index", "build_pack"]
 
@@ -35,15 +35,15 @@ def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = (
 
 def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
     """All sections as bytes; UnsupportedError when the runtime has no model for ``ir``."""
-    if ir.reference is not Reference.LLAMA_CPP or not isinstance(ir.model, BPE):
+    model_sections = MODEL_SECTIONS.get(type(ir.model))
+    if ir.reference is not Reference.LLAMA_CPP or model_sections is None:
         raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
     table = SymbolTable(ir)
     sections: Sections = {
         "meta": _msgpack(_meta(ir)),
         "about": _msgpack(_about(ir, losses)),
         **table.sections(),
-        **_merges(ir.model, table),
-        **_classes(ir),
+        **model_sections(ir, table),
         **_added(ir),
         "piece.types": ir.vocab.types.astype("<u1").tobytes(),
         "piece.attrs": ir.vocab.attrs.astype("<u2").tobytes(),
@@ -71,7 +71,7 @@ def _meta(ir: TokenizerIR) -> dict[str, Any]:
         "byte_fallback": ir.alphabet.byte_fallback,
         "model": model_plain(ir.model),
         "matching": ir.matching.rule.value,
-        "normalizer": [to_plain(step) for step in ir.normalizer],
+        "normalizer": [_normalizer_plain(step) for step in ir.normalizer],
         "pre_tokenizer": [to_plain(step) for step in ir.pre_tokenizer],
         "decoder": [to_plain(step) for step in ir.decoder],
         "post_processor": None if ir.post_processor is None else to_plain(ir.post_processor),
@@ -79,6 +79,11 @@ def _meta(ir: TokenizerIR) -> dict[str, Any]:
         "eog": list(ir.specials.eog),
         "suppress": list(ir.specials.suppress),
     }
+
+
+def _normalizer_plain(step: NormalizerStep) -> dict[str, Any]:
+    """A charsmap is a section of its own."""
+    return to_plain(step, skip=("charsmap",)) if isinstance(step, Precompiled) else to_plain(step)
 
 
 def _about(ir: TokenizerIR, losses: Sequence[Finding]) -> dict[str, Any]:
@@ -89,35 +94,6 @@ def _about(ir: TokenizerIR, losses: Sequence[Finding]) -> dict[str, Any]:
         "extras": dict(ir.extras),
         "findings": [finding.as_dict() for finding in ir.findings],
         "losses": [finding.as_dict() for finding in losses],
-    }
-
-
-def _merges(model: BPE, table: SymbolTable) -> Sections:
-    symbols = table.symbols
-    count = len(model.merges)
-    left = np.fromiter((symbols[pair[0]] for pair in model.merges), dtype=np.uint64, count=count)
-    right = np.fromiter((symbols[pair[1]] for pair in model.merges), dtype=np.uint64, count=count)
-    result = np.fromiter((symbols[pair[0] + pair[1]] for pair in model.merges), dtype="<u4", count=count)
-    keys = left << np.uint64(32) | right
-    order = np.argsort(keys, kind="stable")
-    sections = {
-        "merge.key": keys[order].astype("<u8").tobytes(),
-        "merge.rank": order.astype("<u4").tobytes(),
-        "merge.result": result[order].tobytes(),
-    }
-    if model.ranks is not None:
-        sections["merge.source_rank"] = np.asarray(model.ranks, dtype="<u4").tobytes()
-    return sections
-
-
-def _classes(ir: TokenizerIR) -> Sections:
-    han = any(isinstance(step, ScannerSplit) and step.scanner == "kimi_k2" for step in ir.pre_tokenizer)
-    index, blocks = llamacpp.class_table(han=han)
-    spaces = llamacpp.whitespace()
-    return {
-        "class.index": index.astype("<u2").tobytes(),
-        "class.blocks": blocks.tobytes(),
-        "class.spaces": spaces[spaces > 127].astype("<u4").tobytes(),
     }
 
 

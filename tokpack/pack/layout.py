@@ -126,6 +126,16 @@ SECTIONS: dict[str, SectionSpec] = {
     "merge.rank": SectionSpec("I", 4),  # [M], beside merge.key
     "merge.result": SectionSpec("I", 4),  # [M], beside merge.key: the symbol that the merge makes
     "merge.source_rank": SectionSpec("I", 4),  # [M], by rank, when the source counted otherwise
+    "trie.first": SectionSpec("I", 4),  # byte trie of what the model matches, see pack/trie.py
+    "trie.label": SectionSpec("B", 1),
+    "trie.value": SectionSpec("i", 4),
+    "user.first": SectionSpec("I", 4),  # byte trie of the user-defined pieces (Unigram)
+    "user.label": SectionSpec("B", 1),
+    "user.value": SectionSpec("i", 4),
+    "charsmap": SectionSpec("B", 1),  # sentencepiece charsmap, as in the source
+    "char.index": SectionSpec("H", 2),  # [4352], two-stage table of character actions
+    "char.blocks": SectionSpec("I", 4),  # [256 n], see pack/chars.py
+    "piece.cost": SectionSpec("i", 4),  # [V], integer cost of a piece (MinCost); the lowest int32 is unusable
     "byte.symbol": SectionSpec("I", 4),  # [256], first symbol of each byte (byte-level alphabets)
     "byte.emit": SectionSpec("i", 4),  # [512], up to two ids for a byte that is left over, -1 for none
     "class.index": SectionSpec("H", 2),  # [4352], two-stage class table

@@ -12,6 +12,7 @@ from tokpack.unicode import byte_level
 
 __all__ = ["BYTE", "CONTROL", "NORMAL", "UNKNOWN", "UNUSED", "USER_DEFINED", "PieceTable"]
 
+_LONGEST = 1 << 21  # bytes: limits.piece_bytes, doubled for the longer spelling
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32  # PieceAttr, without its import
 
 
@@ -55,6 +56,8 @@ class PieceTable:
     def raw(self, symbol: int) -> bytes:
         """Bytes of a symbol as stored: what a byte-level text spells, else the text. ``symbol`` must be in range."""
         start, end = self._offset[symbol], self._offset[symbol + 1]
+        if end - start > _LONGEST:
+            raise self.damaged("piece.offset", f"symbol {symbol} has {end - start} bytes")
         return bytes(self._blob[start:end])  # a slice never leaves the section, whatever the offsets say
 
     def spelled(self, symbol: int) -> bool:

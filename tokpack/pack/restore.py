@@ -13,21 +13,33 @@ from tokpack.ir import (
     AddedToken,
     Alphabet,
     AlphabetKind,
+    GreedyTrie,
     Matching,
     MatchingRule,
+    MinCost,
+    Model,
+    NoModel,
     Reference,
+    ScoreMerge,
     Source,
     SpecialId,
     Specials,
     TokenizerIR,
+    Unigram,
     Vocab,
+    WordPieceGreedy,
 )
 from tokpack.ir.codec import step_from_plain
+from tokpack.ir.steps import Precompiled
 from tokpack.pack import layout
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 
 __all__ = ["restore"]
+
+_MODELS: dict[str, Any] = {
+    cls.kind: cls for cls in (GreedyTrie, MinCost, NoModel, ScoreMerge, Unigram, WordPieceGreedy)
+}
 
 
 def restore(view: PackView) -> TokenizerIR:
@@ -54,7 +66,7 @@ def _restore(view: PackView) -> TokenizerIR:
         alphabet=Alphabet(AlphabetKind(meta["alphabet"]), meta["byte_fallback"]),
         model=_model(view, pieces),
         matching=Matching(MatchingRule(meta["matching"])),
-        normalizer=tuple(step_from_plain(step) for step in meta["normalizer"]),
+        normalizer=tuple(_normalizer_step(view, step) for step in meta["normalizer"]),
         pre_tokenizer=tuple(step_from_plain(step) for step in meta["pre_tokenizer"]),
         decoder=tuple(step_from_plain(step) for step in meta["decoder"]),
         post_processor=None if post is None else step_from_plain(post),
@@ -81,10 +93,12 @@ def _vocab(view: PackView, pieces: PieceTable) -> Vocab:
     )
 
 
-def _model(view: PackView, pieces: PieceTable) -> BPE:
+def _model(view: PackView, pieces: PieceTable) -> Model:
     plain: dict[str, Any] = dict(view.meta["model"])
-    if plain.pop("kind") != "BPE":
-        raise ValueError("model kind")
+    kind = plain.pop("kind")
+    if kind != "BPE":
+        made: Model = _MODELS[kind](**plain)
+        return made
     keys = np.frombuffer(view.raw("merge.key"), dtype="<u8")
     rank = np.frombuffer(view.raw("merge.rank"), dtype="<u4")
     by_rank = np.empty(len(keys), dtype=np.uint64)
@@ -97,6 +111,12 @@ def _model(view: PackView, pieces: PieceTable) -> BPE:
         ranks=tuple(source_rank) if len(source_rank) else None,
         **plain,
     )
+
+
+def _normalizer_step(view: PackView, plain: dict[str, Any]) -> Any:
+    if plain["kind"] == Precompiled.kind:
+        plain = {**plain, "charsmap": bytes(view.raw("charsmap"))}
+    return step_from_plain(plain)
 
 
 def _added(view: PackView) -> tuple[AddedToken, ...]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.ir import BPE, AlphabetKind, TokenizerIR
+from tokpack.ir import BPE, AlphabetKind, ScoreMerge, TokenizerIR
 from tokpack.pack.layout import HOLE, SPELLED
 from tokpack.unicode import byte_level
+from tokpack.unicode.utf8 import split_characters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def offsets(sizes: Sequence[int]) -> NDArray[np.uint32]:
 
 
 class SymbolTable:
-    """Symbols of a BPE vocabulary.
+    """Symbols of a vocabulary: its pieces, and what merges name besides them.
 
     Attributes:
         symbols: text as spelled in the source → symbol; of equal pieces the last id.
@@ -40,7 +41,6 @@ class SymbolTable:
     """
 
     def __init__(self, ir: TokenizerIR) -> None:
-        assert isinstance(ir.model, BPE)
         self.byte_level = ir.alphabet.kind is AlphabetKind.BYTE_LEVEL
         self.size = len(ir.vocab)
         self.texts: list[bytes | None] = list(ir.vocab.pieces)
@@ -48,8 +48,19 @@ class SymbolTable:
         if self.byte_level:
             for char in byte_level.CHARS:
                 self._number(char.encode())
+        self.raw_bytes_fall_back = isinstance(ir.model, ScoreMerge)
+        if isinstance(ir.model, BPE):
+            self._number_merges(ir.model)
+        elif isinstance(ir.model, ScoreMerge):
+            for text in [piece for piece in ir.vocab.pieces if piece is not None]:
+                start = 0
+                for end in split_characters(text):
+                    self._number(text[start:end])
+                    start = end
+
+    def _number_merges(self, model: BPE) -> None:
         known = self.symbols
-        for left, right in ir.model.merges:
+        for left, right in model.merges:
             if left not in known:
                 self._number(left)
             if right not in known:
@@ -105,13 +116,17 @@ class SymbolTable:
         """Ids for a byte of a symbol that is not a piece, int32 ``[256, 2]``, -1 for none.
 
         Byte-level (``llama-vocab.cpp`` 745-765): each single byte of the byte's *spelling* is looked up as a text, so a
-        character of two bytes is found only if someone made one-byte pieces out of its halves. Else ``<0xXX>``.
+        character of two bytes is found only if someone made one-byte pieces out of its halves. Else ``<0xXX>``, for
+        SPM then the piece that is the raw byte (``llama_vocab::impl::byte_to_token``).
         """
         ids = np.full((256, 2), -1, dtype=np.int32)
         for byte in range(256):
             texts = [b"<0x%02X>" % byte]
             if self.byte_level:
                 texts = [bytes([part]) for part in byte_level.CHARS[byte].encode()]
+            elif self.raw_bytes_fall_back:
+                texts.append(bytes([byte]))
             found = [self.symbols[text] for text in texts if self.symbols.get(text, self.size) < self.size]
+            found = found[:1] if self.raw_bytes_fall_back else found
             ids[byte, : len(found)] = found
         return ids

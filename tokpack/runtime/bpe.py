@@ -14,14 +14,13 @@ from heapq import heappop, heappush
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
+from tokpack.unicode.utf8 import split_characters
 
-__all__ = ["BpeModel"]
+__all__ = ["MergeModel"]
 
 _NO_RANK = sys.maxsize
 _SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
 _PAIR_CACHE = 1 << 18
-# length of a UTF-8 character by the high half of its first byte (unicode_len_utf8): no validation
-_CHAR_LENGTHS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
 
 
 class _PairTable(dict[int, int]):
@@ -43,8 +42,22 @@ class _PairTable(dict[int, int]):
         return value
 
 
-class BpeModel:
-    """Words to ids.
+class _CharTable(dict[bytes, int]):
+    """Character → its symbol, or -1; bounded."""
+
+    def __init__(self, pieces: PieceTable) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, char: bytes) -> int:
+        if len(self) >= _PAIR_CACHE:
+            self.clear()
+        symbol = self[char] = self._pieces.find_raw(char, False)
+        return symbol
+
+
+class MergeModel:
+    """Words to ids by merging: BPE, and llama.cpp's score merge, whose ranks come from the scores.
 
     Args:
         view: the pack.
@@ -56,6 +69,8 @@ class BpeModel:
         self._pieces = pieces
         self._size = pieces.size
         self._byte_level = pieces.byte_level
+        self._scored = model["kind"] == "ScoreMerge"
+        self._chars = _CharTable(pieces)
         self._ignore_merges = bool(model.get("ignore_merges"))
         self._whole_newlines = bool(model.get("whole_newlines"))
         keys, ranks, results = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
@@ -93,10 +108,17 @@ class BpeModel:
             if 0 <= symbol < size:
                 out.append((symbol, end))
             else:
-                for at in range(start, end):
-                    out.extend((piece, at + 1) for piece in self._emit[word[at]])
+                self._emit_bytes(word, start, end, out)
             start = end
         return out
+
+    def _emit_bytes(self, word: bytes, start: int, end: int, out: list[tuple[int, int]]) -> None:
+        for at in range(start, end):
+            emitted = self._emit[word[at]]
+            if self._scored and not emitted:
+                what = f"there is no piece for byte 0x{word[at]:02X}, on which llama.cpp dies"
+                raise EncodeError(what, hint="the vocabulary lacks byte pieces")
+            out.extend((piece, at + 1) for piece in emitted)
 
     def _whole(self, word: bytes) -> int:
         if self._ignore_merges or (self._whole_newlines and not word.strip(b"\n")):
@@ -109,14 +131,9 @@ class BpeModel:
         """First symbols (-1: a character that no piece or merge names) and their end offsets."""
         if self._byte_level:
             return list(map(self._first.__getitem__, word)), list(range(1, len(word) + 1))
-        symbols, ends = [], []
-        start, size = 0, len(word)
-        while start < size:
-            end = min(start + _CHAR_LENGTHS[word[start] >> 4], size)
-            symbols.append(self._pieces.find_raw(word[start:end], False))
-            ends.append(end)
-            start = end
-        if len(ends) > 1 and b" " in word:
+        ends = split_characters(word)
+        symbols = [self._chars[word[start:end]] for start, end in zip([0, *ends], ends, strict=False)]
+        if not self._scored and len(ends) > 1 and b" " in word:
             # a pair is looked up as soon as two symbols meet, and the lookup does not accept a space in either
             raise EncodeError("llama.cpp aborts on a space inside a word of this pre-tokenizer (find_bpe_rank)")
         return symbols, ends

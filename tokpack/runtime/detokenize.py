@@ -8,8 +8,8 @@ from typing import Any
 
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, PieceTable
-from tokpack.runtime.text import decode_lenient
-from tokpack.unicode import byte_level
+from tokpack.unicode import byte_level, rwkv
+from tokpack.unicode.utf8 import decode_lenient
 
 __all__ = ["Detokenizer"]
 
@@ -20,10 +20,18 @@ class Detokenizer:
     """The decoder of a pack whose reference is llama.cpp."""
 
     def __init__(
-        self, step: Mapping[str, Any], post: Mapping[str, Any], specials: Mapping[str, int], pieces: PieceTable
+        self,
+        step: Mapping[str, Any],
+        post: Mapping[str, Any],
+        specials: Mapping[str, int],
+        pieces: PieceTable,
+        *,
+        escaped: bool = False,
     ) -> None:
         self._pieces = pieces
         self._clean_spaces = bool(step.get("clean_spaces"))
+        self._escaped = escaped
+        self._plain = bool(step.get("plain"))
         self._unescape = bool(step.get("unescape_spaces"))
         self._strip_space = bool(step.get("strip_space"))
         self._bos = specials.get("bos") if post.get("add_bos") else None
@@ -46,6 +54,11 @@ class Detokenizer:
     def _piece(self, token: int) -> bytes:
         pieces = self._pieces
         attr = pieces.attrs[token]
+        if self._escaped:
+            return rwkv.unescape(pieces.text(token))
+        if self._plain:
+            text = pieces.text(token)
+            return bytes([_hex_byte(text[3:5])]) if attr & BYTE and _is_byte_piece(text) else text
         if attr & (UNKNOWN | CONTROL | USER_DEFINED):
             return pieces.text(token)
         if attr & NORMAL:
@@ -71,6 +84,10 @@ class Detokenizer:
             parts[0] = parts[0][1:]
         text = b"".join(parts)
         return _clean_spaces(text) if self._clean_spaces else text
+
+
+def _is_byte_piece(text: bytes) -> bool:
+    return len(text) == 6 and text.startswith(b"<0x") and text.endswith(b">")
 
 
 def _decode_text(text: bytes) -> bytes:

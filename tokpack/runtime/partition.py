@@ -9,6 +9,7 @@ text of theirs could begin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tokpack.errors import FormatError, Location
 from tokpack.pack.layout import LSTRIP, RSTRIP, SPECIAL
@@ -37,9 +38,11 @@ class Partition:
     def __init__(self, view: PackView, size: int) -> None:
         ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
         blob = view.raw("added.blob")
+        where = Location(view.file, "added.offset")
         if len(flags) != len(ids) or len(offset) != len(ids) + 1:
-            where = Location(view.file, "added.id")
             raise FormatError("the index is damaged: added-token sections differ in length", location=where)
+        if any(first > last for first, last in pairwise(offset)) or offset[len(ids)] != len(blob):
+            raise FormatError("the index is damaged: offsets of added tokens do not ascend", location=where)
         self._tokens = [
             _Special(
                 ids[i],

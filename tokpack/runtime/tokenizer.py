@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
 from tokpack.pack.view import PackView, open_pack
-from tokpack.runtime.pipeline import LlamaPipeline, meta_errors
+from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.pipeline import LlamaPipeline
 
 if TYPE_CHECKING:
     import numpy as np

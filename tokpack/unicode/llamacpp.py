@@ -21,6 +21,8 @@ __all__ = [
     "CodepointFlag",
     "class_table",
     "flags",
+    "lower",
+    "nfd_first",
     "whitespace",
 ]
 
@@ -104,3 +106,20 @@ def class_table(*, han: bool = False) -> tuple[NDArray[np.uint16], NDArray[np.ui
     table[:128] = np.arange(128)
     blocks, index = np.unique(table.reshape(-1, _BLOCK), axis=0, return_inverse=True)
     return index.astype(np.uint16).reshape(-1), blocks
+
+
+def lower() -> NDArray[np.uint32]:
+    """Simple lower-case map, uint32 ``[n, 2]``: code point, mapping."""
+    return _data()["lower"]
+
+
+@lru_cache(maxsize=1)
+def nfd_first() -> NDArray[np.uint32]:
+    """First code point of the canonical decomposition of each code point, uint32 ``[0x110000]``.
+
+    Only the first: that is what ``unicode_cpts_normalize_nfd`` does; a Hangul syllable becomes its leading jamo.
+    """
+    table = np.arange(_SIZE, dtype=np.uint32)
+    for first, last, mapping in _data()["nfd"].tolist():
+        table[first : last + 1] = mapping
+    return table

@@ -1,0 +1,226 @@
+"""Models that work on a whole fragment: score merge, Unigram, WPM, RWKV, PLaMo2.
+
+Each has ``encode(raw, after_special)`` and ``spans(raw, after_special)``; ``raw`` is the fragment between two special
+tokens, ``after_special`` is true for the first fragment and for one that follows a special token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from tokpack.errors import UnsupportedError
+from tokpack.pack.pieces import PieceTable
+from tokpack.pack.trie import Trie
+from tokpack.pack.view import PackView
+from tokpack.runtime.bpe import MergeModel
+from tokpack.runtime.chars import CharActions
+from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.spans import Spans
+from tokpack.runtime.unigram import UnigramModel
+from tokpack.unicode.utf8 import decode_with_offsets
+
+__all__ = ["GreedyFragments", "MinCostFragments", "ScoreMergeFragments", "UnigramFragments", "WordPieceFragments"]
+
+_MARK = "▁".encode()
+_UNKNOWN_COST = 10_000_000
+_UNUSABLE = -(1 << 31)
+_INFINITE = 1 << 60
+
+
+class _Fragments:
+    def __init__(self, view: PackView, pieces: PieceTable, unk: int) -> None:
+        self._view = view
+        self._pieces = pieces
+        self._unk = unk
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        raise NotImplementedError
+
+    def encode(self, raw: bytes, after_special: bool) -> Iterable[int]:
+        """Ids of a fragment."""
+        return [token for token, _, _ in self.spans(raw, after_special)]
+
+    @cached_property
+    def _trie(self) -> Trie:
+        return Trie.of(self._view, "trie")
+
+    def _checked(self, token: int) -> int:
+        if token >= self._pieces.size:
+            raise self._pieces.damaged("trie.value", f"id {token} is out of range")
+        return token
+
+
+class ScoreMergeFragments(_Fragments):
+    """llama.cpp's SPM (``llm_tokenizer_spm_session``): a space in front, spaces as U+2581, merging by score."""
+
+    def __init__(self, view: PackView, pieces: PieceTable, unk: int) -> None:
+        super().__init__(view, pieces, unk)
+        kinds = [step["kind"] for step in view.meta["normalizer"]]
+        if kinds not in (["replace"], ["space-prefix", "replace"]):
+            raise UnsupportedError(f"a pack with the normalizer steps {kinds}")
+        self._prefix = len(kinds) == 2
+
+    @cached_property
+    def _model(self) -> MergeModel:
+        with meta_errors(self._view.file):
+            return MergeModel(self._view, self._pieces)
+
+    def encode(self, raw: bytes, after_special: bool) -> Iterable[int]:
+        """Ids of a fragment."""
+        prefix = _MARK if self._prefix and after_special else b""
+        return self._model.encode(prefix + raw.replace(b" ", _MARK))
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes; the space in front has no width."""
+        origin = [0]  # source offset before each byte of the escaped text, and behind the last
+        if self._prefix and after_special:
+            origin = [0, 0, 0, 0]
+        for at, byte in enumerate(raw):
+            origin += [at + 1] if byte != 0x20 else [at, at, at + 1]
+        escaped = (_MARK if len(origin) > 1 and self._prefix and after_special else b"") + raw.replace(b" ", _MARK)
+        out: Spans = []
+        begin = 0
+        for token, end in self._model.encode_spans(escaped) if escaped else []:
+            out.append((token, origin[begin], max(origin[end], origin[begin])))
+            begin = end
+        return out
+
+
+class UnigramFragments(_Fragments):
+    """llama.cpp's Unigram."""
+
+    @cached_property
+    def _model(self) -> UnigramModel:
+        with meta_errors(self._view.file):
+            step = self._view.meta["normalizer"][0]
+            if step["kind"] != "precompiled":
+                raise UnsupportedError(f"a pack with the normalizer step {step['kind']!r}")
+            prefix, merge = bool(step["add_space_prefix"]), bool(step["remove_extra_whitespaces"])
+            return UnigramModel(self._view, self._pieces, self._unk, prefix, merge)
+
+    def encode(self, raw: bytes, after_special: bool) -> Iterable[int]:
+        """Ids of a fragment."""
+        return self._model.encode(raw)
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes."""
+        return self._model.encode_spans(raw)
+
+
+class WordPieceFragments(_Fragments):
+    """llama.cpp's WPM (``llm_tokenizer_wpm_session``): words, then greedy longest matches; a miss makes all unknown."""
+
+    @cached_property
+    def _actions(self) -> CharActions:
+        return CharActions(self._view)
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes."""
+        text, ends = decode_with_offsets(raw)
+        out: Spans = []
+        for word, origin in self._actions.words(text):
+            # source span of each byte of the marked word; the mark has no width
+            first = ends[origin[0] - 1] if origin[0] else 0
+            edges = [(first, first)] * len(_MARK)
+            for char, at in zip(word, origin, strict=True):
+                edges += [(ends[at - 1] if at else 0, ends[at])] * len(char.encode("utf-8", "surrogatepass"))
+            found = self._match(_MARK + word.encode("utf-8", "surrogatepass"))
+            if found:
+                out += [
+                    (token, edges[start][0], max(edges[end - 1][1], edges[start][0])) for token, start, end in found
+                ]
+            else:
+                out.append((self._unk, first, edges[-1][1]))
+        return out
+
+    def _match(self, word: bytes) -> Spans:
+        out: Spans = []
+        at = 0
+        while at < len(word):
+            end, token = self._trie.longest(word, at)
+            if token < 0:
+                return []
+            out.append((self._checked(token), at, end))
+            at = end
+        return out
+
+
+class GreedyFragments(_Fragments):
+    """RWKV (``llm_tokenizer_rwkv_session``): greedy longest match on bytes, specials included."""
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes."""
+        out: Spans = []
+        size = len(raw)
+        # the original reads the NUL that ends a C++ string, so a piece that ends in NUL can match at the end
+        text = raw + b"\0"
+        at = 0
+        while at < size:
+            end, token = self._trie.longest(text, at)
+            if token < 0:
+                end, token = at + 1, self._unk
+            out.append((self._checked(token), at, min(end, size)))
+            at = end
+        return out
+
+
+class MinCostFragments(_Fragments):
+    """PLaMo2 (``llm_tokenizer_plamo2``): least total cost from the end; ties take the longer piece."""
+
+    @cached_property
+    def _costs(self) -> memoryview[int]:
+        costs = self._view.array("piece.cost")
+        if len(costs) != self._pieces.size:
+            raise self._pieces.damaged("piece.cost", "its length is not the vocabulary size")
+        return costs
+
+    @cached_property
+    def _bytes(self) -> list[int]:
+        emit = self._view.array("byte.emit")
+        found = [emit[2 * byte] for byte in range(256)] if len(emit) == 512 else [-1]
+        if any(not 0 <= token < self._pieces.size for token in found):
+            raise self._pieces.damaged("byte.emit", "a byte has no piece")
+        return found
+
+    def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes."""
+        text, ends = decode_with_offsets(raw)
+        first = 1 if text.startswith("\ufeff") else 0
+        chars = [char.encode("utf-8", "surrogatepass") for char in text[first:]]
+        encoded = b"".join(chars)
+        starts = [0]
+        for char in chars:
+            starts.append(starts[-1] + len(char))
+        best = self._best_path(encoded, chars, starts)
+        source = dict(zip(starts, [ends[first - 1] if first else 0, *ends[first:]], strict=True))
+        out: Spans = []
+        at = 0
+        while at < len(encoded):
+            token, end = best[at]
+            if token >= 0:
+                out.append((token, source[at], source[end]))
+            else:
+                out += [(self._bytes[byte], source[at], source[end]) for byte in encoded[at:end]]
+            at = end
+        return out
+
+    def _best_path(self, text: bytes, chars: list[bytes], starts: list[int]) -> dict[int, tuple[int, int]]:
+        """Offset of a character → (id or -1 for its bytes, end offset)."""
+        cost = {starts[-1]: 0}
+        path: dict[int, tuple[int, int]] = {}
+        for index in range(len(chars) - 1, -1, -1):
+            at = starts[index]
+            lowest, step = _INFINITE, (-1, starts[index + 1])
+            for end, token in reversed(self._trie.prefixes(text, at)):
+                piece = self._costs[self._checked(token)]
+                if piece != _UNUSABLE and end in cost and cost[end] + piece < lowest:
+                    lowest, step = cost[end] + piece, (token, end)
+                if piece == _UNKNOWN_COST:  # the original takes such a score for the end of its list
+                    break
+            else:
+                unknown = cost[starts[index + 1]] + _UNKNOWN_COST
+                if unknown < lowest:
+                    lowest, step = unknown, (-1, starts[index + 1])
+            cost[at], path[at] = lowest, step
+        return path
