@@ -46,11 +46,11 @@ def map_file(path: str | os.PathLike[str]) -> Iterator[mmap.mmap | bytes]:
     """
     name = os.fspath(path)
     try:
+        if not stat.S_ISREG(Path(name).stat().st_mode):  # opening a pipe would wait for somebody to write
+            raise ReadError("not a regular file", location=Location(name), hint="save it to disk first")
         with Path(name).open("rb") as handle:
-            info = os.fstat(handle.fileno())
-            if not stat.S_ISREG(info.st_mode):
-                raise ReadError("not a regular file", location=Location(name), hint="save it to disk first")
-            mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if info.st_size else b""
+            size = os.fstat(handle.fileno()).st_size
+            mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except (OSError, ValueError) as error:
         raise ReadError(f"cannot open: {getattr(error, 'strerror', None) or error}", location=Location(name)) from error
     try:

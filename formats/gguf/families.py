@@ -35,6 +35,7 @@ from tokpack.ir.steps import (
     SpacePrefix,
     WhitespaceSplit,
 )
+from tokpack.limits import Limits
 from tokpack.unicode import rwkv
 
 from .header import ValueType
@@ -60,6 +61,7 @@ class Context:
         pre: the pre-tokenizer (byte-pair models only).
         add_space_prefix, remove_extra_whitespaces: default and key taken together.
         clean_spaces: constant of the model or pre-tokenizer.
+        limits: upper limits.
     """
 
     keys: Keys
@@ -69,6 +71,7 @@ class Context:
     add_space_prefix: bool
     remove_extra_whitespaces: bool
     clean_spaces: bool
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Parts:
 def _byte_pair(context: Context) -> Parts:
     pre, keys, vocab = context.pre, context.keys, context.vocab
     assert pre is not None
-    merges, ranks = read_merges(keys, required=pre.type_name != "KIMI_K2")
+    merges, ranks = read_merges(keys, context.limits, required=pre.type_name != "KIMI_K2")
     note_merges(keys, vocab, merges, byte_level_alphabet=pre.byte_encode)
     steps: tuple[PreTokenizerStep, ...] = pre.steps
     if context.model == "whitespace":

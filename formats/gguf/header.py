@@ -172,7 +172,8 @@ def _read_array(cursor: Cursor, key: str, limits: Limits, *, keep: bool, depth: 
         for _ in range(count):
             part = _read_array(cursor, key, limits, keep=keep, depth=depth + 1)
             if keep:
-                parts.append((str(part[0]), part[2]))
+                value = part[2].tobytes() if hasattr(part[2], "tobytes") else part[2]
+                parts.append([str(part[0]), value])
         return item, count, parts if keep else None
     if item is ValueType.STRING:
         if keep:

@@ -134,6 +134,18 @@ class Keys:
         value: NDArray[np.generic] = entry.value if whole else entry.value[:size]
         return value
 
+    def check_types(self) -> None:
+        """Keys that llama.cpp reads for every model, though they do not matter to this one."""
+        for name in ("remove_extra_whitespaces", "normalizer.lowercase", "normalizer.strip_accents"):
+            self._check("tokenizer.ggml." + name, ValueType.BOOL)
+        self._check("tokenizer.ggml.token_type_count", ValueType.U32)
+
+    def _check(self, key: str, expected: ValueType) -> None:
+        # a key that was asked for has its finding already; the others stay among the extras
+        entry = self.header.entries.get(key)
+        if entry is not None and key not in self.used and entry.type is not expected:
+            self._note_wrong(entry, str(expected))
+
     def unused(self, prefix: str) -> dict[str, Any]:
         """Keys under ``prefix`` that nobody asked for, as key → [type name, plain value]."""
         result: dict[str, Any] = {}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tokpack.errors import FormatError, Location
 from tokpack.findings import Severity
+from tokpack.limits import Limits
 from tokpack.unicode import byte_level
 
 from .keys import Keys
@@ -15,7 +17,9 @@ __all__ = ["note_merges", "read_merges"]
 _PREFIX = "tokenizer.ggml."
 
 
-def read_merges(keys: Keys, *, required: bool) -> tuple[tuple[tuple[bytes, bytes], ...], tuple[int, ...] | None]:
+def read_merges(
+    keys: Keys, limits: Limits, *, required: bool
+) -> tuple[tuple[tuple[bytes, bytes], ...], tuple[int, ...] | None]:
     """Merge pairs in rank order, and their ranks when some lines do not count."""
     key = _PREFIX + "merges"
     lines = keys.strings(key)
@@ -23,8 +27,11 @@ def read_merges(keys: Keys, *, required: bool) -> tuple[tuple[tuple[bytes, bytes
         if required:
             message = "tokenizer.ggml.merges is missing; llama.cpp does not load the file"
             fix = "--allow gguf-merges-missing encodes single characters only"
-            keys.find("gguf-merges-missing", Severity.REFUSE, message, None, fix)
+            keys.find("gguf-merges-missing", Severity.REFUSE, message, key, fix)
         return (), None
+    if len(lines) > limits.merges:
+        where = Location(keys.file, key, keys.header.entries[key].offset)
+        raise FormatError(f"{len(lines)} merges are above the limit of {limits.merges}", location=where)
     table: dict[tuple[bytes, bytes], int] = {}
     malformed = duplicate = 0
     for rank, line in enumerate(lines):

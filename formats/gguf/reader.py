@@ -28,7 +28,7 @@ from tokpack.limits import DEFAULT, Limits
 
 from .._cursor import map_file
 from .families import FAMILIES, Context
-from .header import Header, read_header
+from .header import Header, ValueType, read_header
 from .keys import Keys
 from .rules import PreType, close_names, pre_names, pre_type, rules
 from .vocab import VocabBuilder
@@ -77,7 +77,7 @@ def read_bytes(
         hint = "leave --pre out"
         raise UnsupportedError(f"tokenizer model {model!r} has no pre-tokenizer", location=Location(file), hint=hint)
     kind = _pre_tokenizer(keys, pre or family.get("pre"), file) if family["type"] == "BPE" else None
-    return _with_vocabulary(keys, header, model, family, kind, limits)
+    return _with_vocabulary(keys, header, model, family, kind, limits, pre)
 
 
 def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
@@ -86,7 +86,7 @@ def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
         name = forced
     elif not name:
         message = "tokenizer.ggml.pre is missing: llama.cpp falls back to 'default', which is right for few models"
-        keys.find("gguf-pre-missing", Severity.WARN, message, None, "--pre NAME sets it")
+        keys.find("gguf-pre-missing", Severity.WARN, message, _PREFIX + "pre", "--pre NAME sets it")
         name = "default"
     kind = pre_type(name)
     if kind is None:
@@ -100,7 +100,13 @@ def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
 
 
 def _with_vocabulary(
-    keys: Keys, header: Header, model: str, family: dict[str, Any], kind: PreType | None, limits: Limits
+    keys: Keys,
+    header: Header,
+    model: str,
+    family: dict[str, Any],
+    kind: PreType | None,
+    limits: Limits,
+    forced: str | None,
 ) -> TokenizerIR:
     texts = keys.strings(_PREFIX + "tokens")
     if texts is None:
@@ -121,8 +127,11 @@ def _with_vocabulary(
         vocab.check_byte_pieces()
     name, architecture = keys.string("general.name"), keys.string("general.architecture")
     if architecture is None:
-        keys.find("gguf-architecture-missing", Severity.WARN, "general.architecture is missing; llama.cpp demands it")
-    vocab.apply_strips(order, keys.string(_PREFIX + "pre") or "", (name or "").lower(), architecture or "")
+        message = "general.architecture is missing; llama.cpp does not load the file"
+        keys.find("gguf-architecture-missing", Severity.REFUSE, message, "general.architecture")
+    # the name in the file, not the one that the model forces; but --pre stands for another file
+    file_pre = forced or keys.string(_PREFIX + "pre") or ""
+    vocab.apply_strips(order, file_pre, (name or "").lower(), architecture or "")
     context = Context(
         keys,
         vocab,
@@ -130,9 +139,12 @@ def _with_vocabulary(
         kind,
         add_space_prefix=family.get("add_space_prefix", False) if prefix is None else prefix,
         remove_extra_whitespaces=bool(extra),
+        limits=limits,
         clean_spaces=family.get("clean_spaces", False) if kind is None else kind.clean_spaces,
     )
     parts = FAMILIES[family["type"]](context)
+    keys.check_types()
+    suppress = _suppressed(keys, len(vocab.pieces))
     templates = _templates(keys)
     extras = keys.unused("tokenizer.")
     _note_added(keys, vocab, post, parts.post_rule)
@@ -149,7 +161,7 @@ def _with_vocabulary(
         decoder=(parts.decoder,),
         post_processor=BosEos(post.add_bos, post.add_eos, post.add_sep, rule=parts.post_rule),
         added_tokens=vocab.added_tokens(order),
-        specials=Specials(vocab.roles, tuple(sorted(vocab.eog))),
+        specials=Specials(vocab.roles, tuple(sorted(vocab.eog)), suppress),
         chat_templates=templates,
         source=Source("gguf", _facts(header, model, kind, name, architecture)),
         extras=extras,
@@ -184,11 +196,11 @@ def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str) -> Non
         if special is not None and special.origin.startswith("default"):
             shown = vocab.pieces[special.id].decode("utf-8", "replace")
             message = f"there is no {role}_token_id: llama.cpp uses {special.id} ({shown!r})"
-            keys.find(f"gguf-{role}-default", Severity.WARN, message)
+            keys.find(f"gguf-{role}-default", Severity.WARN, message, f"{_PREFIX}{role}_token_id")
 
 
 def _check_sizes(keys: Keys, texts: Sequence[bytes], limits: Limits) -> None:
-    where = Location(keys.file, _PREFIX + "tokens")
+    where = Location(keys.file, _PREFIX + "tokens", keys.header.entries[_PREFIX + "tokens"].offset)
     if len(texts) > limits.pieces:
         raise FormatError(f"{len(texts)} pieces are above the limit of {limits.pieces}", location=where)
     longest = max(map(len, texts), default=0)
@@ -232,12 +244,23 @@ def _templates(keys: Keys) -> dict[str, str]:
         raw = keys.raw_string(key)
         if raw is None:
             continue
+        name = key[len(base) + 1 :] or "default"
+        if name in templates:
+            keys.used.discard(key)  # carried as it is, beside the unnamed one
+            keys.find("gguf-template-name", Severity.WARN, f"{key} has the name of another template", key)
+            continue
         try:
-            templates[key[len(base) + 1 :] or "default"] = raw.decode("utf-8")
+            templates[name] = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             keys.used.discard(key)  # carried as bytes
             keys.find("gguf-template-encoding", Severity.WARN, f"{key} is not UTF-8: {error.reason}", key)
     return templates
+
+
+def _suppressed(keys: Keys, size: int) -> tuple[int, ...]:
+    """Ids never to be sampled; those out of range are dropped (2665-2684)."""
+    raw = keys.numbers(_PREFIX + "suppress_tokens", (ValueType.I32,), 0, whole=True)
+    return () if raw is None else tuple(token for token in raw.tolist() if 0 <= token < size)
 
 
 def _facts(

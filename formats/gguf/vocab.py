@@ -118,9 +118,10 @@ class VocabBuilder:
         numbers = np.full(size, PieceType.NORMAL, dtype=np.int64)
         if raw is None:
             message = "no token_type: every piece is normal, apart from the texts that llama.cpp knows"
-            self.keys.find("gguf-types-missing", Severity.INFO, message)
+            self.keys.find("gguf-types-missing", Severity.INFO, message, _PREFIX + "token_type")
         else:
-            numbers[: len(raw)] = raw.astype(np.int64)
+            with np.errstate(invalid="ignore"):  # a wrong element type is refused already
+                numbers[: len(raw)] = raw.astype(np.int64)
         table = np.zeros(256, dtype=np.uint16)
         for kind, attr in _TYPE_ATTRS.items():
             table[kind] = attr
@@ -139,7 +140,8 @@ class VocabBuilder:
         raw = self.keys.numbers(_PREFIX + "scores", (ValueType.F32, ValueType.I32), size)
         if raw is not None:
             self.scores = np.zeros(size, dtype=np.float32)
-            self.scores[: len(raw)] = raw.astype(np.float32)
+            with np.errstate(over="ignore"):
+                self.scores[: len(raw)] = raw.astype(np.float32)
 
     def read_roles(self, defaults: dict[str, int]) -> None:
         """Step 2: special ids from defaults and keys (2592-2635)."""

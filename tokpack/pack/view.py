@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,9 +43,11 @@ def unpack_map(raw: bytes | memoryview, what: str, file: str | None) -> dict[str
         # the unpacker's own limits default to the buffer length; its stack is limited to 1,024 levels
         value = msgpack.unpackb(raw, raw=False, strict_map_key=False)
     except Exception as error:
-        raise FormatError(f"{what} is damaged: {error}", location=Location(file)) from error
+        message = f"{what} is damaged: {error or type(error).__name__}"
+        raise FormatError(message, location=Location(file), hint="convert the tokenizer again") from error
     if not isinstance(value, dict):
-        raise FormatError(f"{what} is damaged: it is not a map", location=Location(file))
+        message = f"{what} is damaged: it is not a map"
+        raise FormatError(message, location=Location(file), hint="convert the tokenizer again")
     return value
 
 
@@ -60,6 +63,8 @@ class PackView:
     """
 
     def __init__(self, data: Buffer, file: str | None = None, body: Buffer | None = None) -> None:
+        if sys.byteorder != "little":
+            raise UnsupportedError("packs are mapped as they are, which needs a little-endian machine")
         self.file = file
         self.data = data
         self.mapped = isinstance(data, mmap.mmap)
@@ -165,9 +170,9 @@ SIDECAR_SUFFIX = ".index"
 def map_pack(path: str) -> Buffer:
     """Map a regular file for as long as somebody uses it; an empty file gives ``b""``."""
     try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # opening a pipe would wait for somebody to write
+            raise ReadError("not a regular file", location=Location(path), hint="save it to disk first")
         with Path(path).open("rb") as handle:
-            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-                raise ReadError("not a regular file", location=Location(path), hint="save it to disk first")
             size = handle.seek(0, os.SEEK_END)
             return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except (OSError, ValueError) as error:
@@ -180,11 +185,20 @@ def open_pack(path: str) -> PackView:
     Raises FormatError when there is no index, or the index was made from another body.
     """
     data = map_pack(path)
-    if find_footer(data) is None and Path(path + SIDECAR_SUFFIX).is_file():
+    if find_footer(data) is None and _has_sidecar(path):
         return PackView(map_pack(path + SIDECAR_SUFFIX), path, body=data)
     return PackView(data, path)
 
 
 def has_index(path: str) -> bool:
     """Whether ``path`` ends with an index, or has one beside it."""
-    return find_footer(map_pack(path)) is not None or Path(path + SIDECAR_SUFFIX).is_file()
+    return find_footer(map_pack(path)) is not None or _has_sidecar(path)
+
+
+def _has_sidecar(path: str) -> bool:
+    """Whether the file beside ``path`` is an index, not something else of that name."""
+    beside = path + SIDECAR_SUFFIX
+    if not Path(beside).is_file():
+        return False
+    found = find_footer(map_pack(beside))
+    return found is not None and bool(found[1].flags & FLAG_SIDECAR)

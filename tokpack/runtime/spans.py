@@ -27,6 +27,7 @@ def character_spans(word: str, ends: list[int], first: int, tokens: Iterable[tup
     spans: Spans = []
     begin = 0
     for token, end in tokens:
+        begin = min(begin, end - 1)  # the second id of one byte lies where the first does
         from_char = bisect_right(edges, begin) - 1
         to_char = bisect_right(edges, end - 1)
         start = ends[first + from_char - 1] if first + from_char else 0

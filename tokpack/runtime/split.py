@@ -8,8 +8,11 @@ text for lookaheads.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 
 from tokpack.errors import UnsupportedError
 from tokpack.runtime.scanners import FUNCTIONS, SCANNERS, Bounds
@@ -68,6 +71,13 @@ def compile_collapsed(pattern: str) -> re.Pattern[str]:
         out.append(pattern[index])
         index += 1
     return re.compile("".join(out), re.ASCII)
+
+
+@lru_cache(maxsize=1)
+def _known() -> frozenset[tuple[object, object]]:
+    """(dialect, pattern) of every split that llama.cpp has."""
+    data = (Path(__file__).parent / "patterns.json").read_text(encoding="utf-8")
+    return frozenset((dialect, pattern) for dialect, pattern in json.loads(data))
 
 
 class ClassMap(dict[int, int]):
@@ -209,6 +219,8 @@ def _compile_step(
             return True, _by_pattern(compiled), compiled
     elif kind == "split" and isinstance(pattern, str) and step.get("behavior") == "isolated" and not step.get("invert"):
         dialect = step.get("dialect")
+        if (dialect, pattern) not in _known():  # a pack is data from outside: another pattern may never end
+            raise UnsupportedError(f"the pattern {pattern[:80]!r} is not one of llama.cpp's")
         if dialect == "std-regex-collapsed":
             return True, _by_pattern(compile_collapsed(pattern)), None
         if dialect == "std-wregex":

@@ -199,7 +199,8 @@ class Tokenizer:
     @property
     def eog_ids(self) -> frozenset[int]:
         """Ids that end generation."""
-        return frozenset(self.view.meta["eog"])
+        with meta_errors(self.view.file):
+            return frozenset(map(int, self.view.meta["eog"]))
 
     @property
     def findings(self) -> list[Finding]:
@@ -215,7 +216,8 @@ class Tokenizer:
     @property
     def chat_templates(self) -> dict[str, str]:
         """Name → template; the unnamed one is called ``default``."""
-        return dict(self.view.about().get("chat_templates", {}))
+        with meta_errors(self.view.file):
+            return dict(self.view.about().get("chat_templates", {}))
 
     def __repr__(self) -> str:
         return f"<tokpack.Tokenizer {self.view.file or 'in memory'}: {self.vocab_size} pieces, {self.reference}>"
