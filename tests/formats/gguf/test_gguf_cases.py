@@ -34,7 +34,7 @@ from tests.hostile.gguf_builder import (
     vocabulary,
     walk,
 )
-from tokpack.errors import EncodeError, FormatError, RefusedError, TokpackError, UnsupportedError
+from tokpack.errors import EncodeError, FormatError, RefusedError, UnsupportedError
 from tokpack.findings import Finding, Severity
 from tokpack.formats.gguf import read_bytes
 from tokpack.ir import BPE, PieceAttr, TokenizerIR
