@@ -147,7 +147,7 @@ def _with_vocabulary(
     suppress = _suppressed(keys, len(vocab.pieces))
     templates = _templates(keys)
     extras = keys.unused("tokenizer.")
-    _note_added(keys, vocab, post, parts.post_rule)
+    _note_added(keys, vocab, post, parts.post_rule, byte_level=kind is not None)
     return TokenizerIR(
         reference=Reference.LLAMA_CPP,
         rules=rules()["version"],
@@ -183,7 +183,7 @@ def _post_processor(keys: Keys, family: dict[str, Any], kind: PreType | None) ->
     return BosEos(**flags)
 
 
-def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str) -> None:
+def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str, *, byte_level: bool) -> None:
     """Findings about special ids that are defaulted, or wanted without being there."""
     wanted = {"flags": (post.add_bos, post.add_eos, False), "cls-sep": (True, False, True)}.get(rule, (False,) * 3)
     for role, flag in zip(("bos", "eos", "sep"), wanted, strict=True):
@@ -196,7 +196,9 @@ def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str) -> Non
         if special is not None and special.origin.startswith("default"):
             shown = vocab.pieces[special.id].decode("utf-8", "replace")
             message = f"there is no {role}_token_id: llama.cpp uses {special.id} ({shown!r})"
-            keys.find(f"gguf-{role}-default", Severity.WARN, message, f"{_PREFIX}{role}_token_id")
+            # byte-level defaults hit an ordinary piece (11 is a comma); those of other models are what they look like
+            severity = Severity.WARN if byte_level else Severity.INFO
+            keys.find(f"gguf-{role}-default", severity, message, f"{_PREFIX}{role}_token_id")
 
 
 def _check_sizes(keys: Keys, texts: Sequence[bytes], limits: Limits) -> None:

@@ -182,7 +182,6 @@ def test_inspect_fits_a_screen(run: Run) -> None:
         (("convert", DEMO, "no/such/folder.tokpack"), 3, "cannot write"),
         (("encode", DEMO, "--pre", "qwen", "--text", "a"), 4, "qwen2"),
         (("encod", DEMO), 2, "encode"),
-        (("encode", str(FIXTURES / "gemma4.gguf"), "--text", "a"), 4, "gemma4"),
     ],
 )
 def test_one_clear_line(run: Run, tmp_path: Path, args: tuple[str, ...], code: int, words: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from tokpack.analysis.show import readable, shorten
 from tokpack.findings import Finding
+from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
-from tokpack.runtime.tokenizer import Tokenizer
 
 __all__ = ["SCHEMA", "render_summary", "summarize"]
 
@@ -25,9 +25,12 @@ def summarize(view: PackView, *, packed: bool) -> dict[str, Any]:
         view: index of the tokenizer.
         packed: whether the index comes from the file itself (else it was made from another format just now).
     """
-    tokenizer = Tokenizer(view)
+    pieces = PieceTable(view)
     meta, about = view.meta, view.about()
-    findings = tokenizer.findings
+
+    def text(token: int) -> str:
+        return pieces.text(token).decode("utf-8", "replace")
+
     return {
         "schema": SCHEMA,
         "file": view.file,
@@ -36,21 +39,21 @@ def summarize(view: PackView, *, packed: bool) -> dict[str, Any]:
         "source": about["source"],
         "reference": meta["reference"],
         "rules": meta["rules"],
-        "vocabulary": _vocabulary(tokenizer),
+        "vocabulary": _vocabulary(view, pieces),
         "model": {**meta["model"], "merges": len(view.array("merge.key"))},
         "normalizer": meta["normalizer"],
         "pre_tokenizer": meta["pre_tokenizer"],
         "decoder": meta["decoder"],
         "post_processor": meta["post_processor"],
         "special_ids": [
-            {"role": role, "id": token, "text": tokenizer.id_to_token(token), "origin": about["origins"].get(role)}
+            {"role": role, "id": token, "text": text(token), "origin": about["origins"].get(role)}
             for role, token in meta["specials"].items()
         ],
-        "end_of_generation": [{"id": token, "text": tokenizer.id_to_token(token)} for token in meta["eog"]],
+        "end_of_generation": [{"id": token, "text": text(token)} for token in meta["eog"]],
         "added_tokens": len(view.array("added.id")),
         "chat_templates": [_template(name, text) for name, text in about["chat_templates"].items()],
         "extras": {key: value[0] for key, value in about["extras"].items()},
-        "findings": [finding.as_dict() for finding in findings],
+        "findings": [finding.as_dict() for finding in view.findings()],
     }
 
 
@@ -65,16 +68,15 @@ def _format(view: PackView, packed: bool, about: dict[str, Any]) -> dict[str, An
     }
 
 
-def _vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
-    view = tokenizer.view
-    counts = Counter(bytes(view.raw("piece.types")))
+def _vocabulary(view: PackView, pieces: PieceTable) -> dict[str, Any]:
+    counts = Counter(bytes(pieces.types))
     named = {_TYPES[number] if number < len(_TYPES) else str(number): n for number, n in sorted(counts.items())}
     return {
-        "pieces": tokenizer.vocab_size,
+        "pieces": pieces.size,
         "types": named,
         "alphabet": view.meta["alphabet"],
         "byte_fallback": view.meta["byte_fallback"],
-        "scores": bool(len(view.raw("piece.scores"))),
+        "scores": bool(len(pieces.scores)),
     }
 
 
@@ -104,10 +106,11 @@ def render_summary(facts: dict[str, Any], *, verbose: bool = False) -> str:
     row("vocabulary", f"{vocabulary['pieces']:,} pieces, {vocabulary['alphabet']}: {types}")
     model = facts["model"]
     flags = [name.replace("_", " ") for name, value in model.items() if value is True]
-    row("model", ", ".join([model["kind"], f"{model['merges']:,} merges", *flags]))
+    merges = [f"{model['merges']:,} merges"] if model["merges"] else []
+    row("model", ", ".join([model["kind"], *merges, *flags]))
     if facts["normalizer"]:
         row("normalizer", *(_step(step) for step in facts["normalizer"]))
-    row("pre-tokenizer", *(_step(step) for step in facts["pre_tokenizer"]))
+    row("pre-tokenizer", *(_step(step) for step in facts["pre_tokenizer"] or [{"kind": "none"}]))
     row("adds", _adds(facts["post_processor"]))
     row("special ids", *(_special(entry) for entry in facts["special_ids"]))
     ends = (f"{entry['id']} {readable(entry['text'])}" for entry in facts["end_of_generation"])
@@ -146,6 +149,11 @@ def _step(step: dict[str, Any]) -> str:
 
 
 def _adds(post: dict[str, Any] | None) -> str:
+    rule = None if post is None else post.get("rule")
+    if rule == "cls-sep":
+        return "CLS before and SEP behind, whatever the flags say"
+    if rule == "never":
+        return "nothing"
     flags = {} if post is None else {k[4:].upper(): v for k, v in post.items() if k.startswith("add_")}
     return ", ".join(f"{name} {'yes' if value else 'no'}" for name, value in flags.items()) or "nothing"
 

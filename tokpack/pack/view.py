@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tokpack.errors import FormatError, Location, ReadError, UnsupportedError
 from tokpack.pack.layout import (
@@ -24,6 +24,9 @@ from tokpack.pack.layout import (
     Footer,
     fingerprint,
 )
+
+if TYPE_CHECKING:
+    from tokpack.findings import Finding
 
 __all__ = ["SIDECAR_SUFFIX", "PackView", "find_footer", "has_index", "map_pack", "open_pack", "unpack_map"]
 
@@ -162,6 +165,16 @@ class PackView:
     def about(self) -> dict[str, Any]:
         """Origins, templates, extras and findings, decoded on demand."""
         return unpack_map(self.raw("about"), "the about section of the index", self.file)
+
+    def findings(self) -> list[Finding]:
+        """What the reader noticed, then what the body cannot hold."""
+        from tokpack.findings import Finding
+
+        about = self.about()
+        try:
+            return [Finding.from_dict(item) for key in ("findings", "losses") for item in about[key]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._fail("the about section of the index is damaged") from error
 
 
 SIDECAR_SUFFIX = ".index"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
+from tokpack.errors import EncodeError, Location, UnsupportedError
 from tokpack.pack.view import PackView, open_pack
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.pipeline import LlamaPipeline
@@ -205,13 +205,7 @@ class Tokenizer:
     @property
     def findings(self) -> list[Finding]:
         """What the reader noticed, and what the body of an .mtok cannot hold."""
-        from tokpack.findings import Finding
-
-        about = self.view.about()
-        try:
-            return [Finding.from_dict(item) for key in ("findings", "losses") for item in about[key]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError("the about section of the index is damaged", location=Location(self.view.file)) from error
+        return self.view.findings()
 
     @property
     def chat_templates(self) -> dict[str, str]:

@@ -1,0 +1,161 @@
+"""Steps from ids back to text, and what is added around ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tokpack.ir.normalizers import Replace
+
+__all__ = [
+    "BosEos",
+    "BpeDecoder",
+    "ByteFallbackDecoder",
+    "ByteLevelDecoder",
+    "CtcDecoder",
+    "DecoderStep",
+    "FuseDecoder",
+    "LlamaDetokenize",
+    "MetaspaceDecoder",
+    "PostProcessor",
+    "StripDecoder",
+    "Template",
+    "TemplateItem",
+    "WordPieceDecoder",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaDetokenize:
+    """llama.cpp's llama_detokenize.
+
+    Attributes:
+        clean_spaces: the three passes that remove spaces before ``?!.,``, around ``'`` and before ``'s 'm 're 've``.
+        unescape_spaces: U+2581 in normal pieces becomes a space.
+        plain: every piece is its text, or the byte that a byte piece names, whatever its type (PLaMo2).
+        strip_space: one leading space of the first piece is removed (add_space_prefix).
+    """
+
+    kind: ClassVar[str] = "llama-detokenize"
+    clean_spaces: bool
+    unescape_spaces: bool = False
+    strip_space: bool = False
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLevelDecoder:
+    """GPT-2's characters to bytes."""
+
+    kind: ClassVar[str] = "byte-level-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteFallbackDecoder:
+    """Runs of ``<0xXX>`` to text."""
+
+    kind: ClassVar[str] = "byte-fallback-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class FuseDecoder:
+    """Join all tokens."""
+
+    kind: ClassVar[str] = "fuse-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaspaceDecoder:
+    """``replacement`` to space; dropped in the first token unless the scheme is never."""
+
+    kind: ClassVar[str] = "metaspace-decoder"
+    replacement: str = "▁"
+    prepend_scheme: str = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class WordPieceDecoder:
+    """Join ``prefix`` pieces, space the others, optionally clean up."""
+
+    kind: ClassVar[str] = "wordpiece-decoder"
+    prefix: str = "##"
+    cleanup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BpeDecoder:
+    """``suffix`` to space."""
+
+    kind: ClassVar[str] = "bpe-decoder"
+    suffix: str = "</w>"
+
+
+@dataclass(frozen=True, slots=True)
+class CtcDecoder:
+    """Drop repeats and pads."""
+
+    kind: ClassVar[str] = "ctc-decoder"
+    pad_token: str = "<pad>"
+    word_delimiter_token: str = "|"
+    cleanup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StripDecoder:
+    """Remove up to ``start`` and ``stop`` copies of ``content`` at the ends of each token."""
+
+    kind: ClassVar[str] = "strip-decoder"
+    content: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class BosEos:
+    """llama.cpp: what is added when special ids are asked for.
+
+    Attributes:
+        add_bos, add_eos: the flags; ``add_sep`` is reported, never applied.
+        rule: ``flags`` adds BOS before and EOS after by the flags; ``cls-sep`` always adds BOS (CLS) and SEP; with
+            ``never`` the flags are reported only.
+    """
+
+    kind: ClassVar[str] = "bos-eos"
+    add_bos: bool
+    add_eos: bool
+    add_sep: bool = False
+    rule: str = "flags"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateItem:
+    """A sequence (``"A"`` or ``"B"``) or the ids of a special token, with its type id."""
+
+    kind: ClassVar[str] = "template-item"
+    sequence: str | None
+    ids: tuple[int, ...] = ()
+    type_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What surrounds one sequence, and two."""
+
+    kind: ClassVar[str] = "template"
+    single: tuple[TemplateItem, ...]
+    pair: tuple[TemplateItem, ...] = ()
+
+
+DecoderStep = (
+    LlamaDetokenize
+    | ByteLevelDecoder
+    | ByteFallbackDecoder
+    | FuseDecoder
+    | MetaspaceDecoder
+    | WordPieceDecoder
+    | BpeDecoder
+    | CtcDecoder
+    | StripDecoder
+    | Replace
+)
+PostProcessor = BosEos | Template

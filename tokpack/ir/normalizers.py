@@ -1,0 +1,142 @@
+"""Steps before pre-tokenization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tokpack.ir.patterns import Dialect
+
+__all__ = [
+    "BertNormalizer",
+    "ByteLevelNormalizer",
+    "Lowercase",
+    "MapChars",
+    "Nmt",
+    "NormalizerStep",
+    "Precompiled",
+    "Prepend",
+    "Replace",
+    "SpacePrefix",
+    "StripAccents",
+    "StripNormalizer",
+    "UnicodeNormalization",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace every match of ``pattern`` by the literal ``content`` (a normalizer and a decoder)."""
+
+    kind: ClassVar[str] = "replace"
+    pattern: str
+    content: str
+    dialect: Dialect = Dialect.LITERAL
+
+
+@dataclass(frozen=True, slots=True)
+class Prepend:
+    """Put ``content`` before a text that is not empty."""
+
+    kind: ClassVar[str] = "prepend"
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpacePrefix:
+    """llama.cpp's add_space_prefix: one space before the first fragment and those after a special token."""
+
+    kind: ClassVar[str] = "space-prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class UnicodeNormalization:
+    """NFC, NFD, NFKC or NFKD under the tables of ``unicode``."""
+
+    kind: ClassVar[str] = "unicode-normalization"
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lowercase:
+    """Per character, never by context."""
+
+    kind: ClassVar[str] = "lowercase"
+
+
+@dataclass(frozen=True, slots=True)
+class StripAccents:
+    """Drop marks; does not decompose."""
+
+    kind: ClassVar[str] = "strip-accents"
+
+
+@dataclass(frozen=True, slots=True)
+class StripNormalizer:
+    """Remove White_Space at the ends."""
+
+    kind: ClassVar[str] = "strip"
+    left: bool
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nmt:
+    """The control and space rules of sentencepiece's nmt."""
+
+    kind: ClassVar[str] = "nmt"
+
+
+@dataclass(frozen=True, slots=True)
+class Precompiled:
+    """A sentencepiece charsmap: u32 trie size, double array, NUL-terminated replacements.
+
+    The two flags are llama.cpp's: it merges and prepends spaces in the same pass.
+    """
+
+    kind: ClassVar[str] = "precompiled"
+    charsmap: bytes
+    remove_extra_whitespaces: bool = False
+    add_space_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BertNormalizer:
+    """Clean, space out CJK, strip accents, lowercase; ``strip_accents`` None follows ``lowercase``."""
+
+    kind: ClassVar[str] = "bert-normalizer"
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLevelNormalizer:
+    """Bytes to GPT-2's characters."""
+
+    kind: ClassVar[str] = "byte-level-normalizer"
+
+
+@dataclass(frozen=True, slots=True)
+class MapChars:
+    """One code point to a string, by table: pairs (code point, replacement)."""
+
+    kind: ClassVar[str] = "map-chars"
+    table: tuple[tuple[int, str], ...]
+
+
+NormalizerStep = (
+    Replace
+    | Prepend
+    | SpacePrefix
+    | UnicodeNormalization
+    | Lowercase
+    | StripAccents
+    | StripNormalizer
+    | Nmt
+    | Precompiled
+    | BertNormalizer
+    | ByteLevelNormalizer
+    | MapChars
+)
