@@ -18,7 +18,10 @@ from pathlib import Path
 import tokpack
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMPT = "The quick brown fox jumps over the lazy dog; it costs 1,234.50 € (or so), doesn't it? 天気がいいから散歩しましょう。"
+PROMPT = (
+    "The quick brown fox jumps over the lazy dog; it costs 1,234.50 € (or so), doesn't it?"
+    " 天気がいいから散歩しましょう。"
+)
 
 
 def median_ms(action: Callable[[], object], runs: int) -> float:
@@ -40,7 +43,8 @@ def peer(path: Path, texts: list[str]) -> tuple[float, float] | None:
     """(load ms, MB/s) of llama.cpp, or None when it is not installed."""
     code = (
         "import sys, time, json; sys.path.insert(0, sys.argv[1]); from record_golden import LlamaVocab\n"
-        "from pathlib import Path; t = time.perf_counter(); m = LlamaVocab(Path(sys.argv[2])); load = time.perf_counter() - t\n"
+        "from pathlib import Path; t = time.perf_counter()\n"
+        "m = LlamaVocab(Path(sys.argv[2])); load = time.perf_counter() - t\n"
         "texts = json.load(sys.stdin); t = time.perf_counter()\n"
         "for x in texts: m.encode(x.encode(), False, False)\n"
         "print(load * 1e3, sum(len(x.encode()) for x in texts) / (time.perf_counter() - t) / 1e6)"
