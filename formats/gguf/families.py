@@ -42,7 +42,7 @@ from .header import ValueType
 from .keys import Keys
 from .merges import note_merges, read_merges
 from .rules import PreType
-from .vocab import VocabBuilder
+from .vocab import KMER_MARK, VocabBuilder
 
 __all__ = ["FAMILIES", "Context", "Parts"]
 
@@ -102,7 +102,12 @@ def _byte_pair(context: Context) -> Parts:
     return Parts(
         Alphabet(kind, byte_fallback=not pre.byte_encode),
         BPE(merges, ranks, ignore_merges=pre.ignore_merges, whole_newlines=pre.type_name == "GEMMA4"),
-        LlamaDetokenize(context.clean_spaces, unescape_spaces=pre.escape_spaces, strip_space=context.add_space_prefix),
+        LlamaDetokenize(
+            context.clean_spaces,
+            unescape_spaces=pre.escape_spaces,
+            strip_space=context.add_space_prefix,
+            hidden_suffix=KMER_MARK.decode() if vocab.dna_tags is not None else "",
+        ),
         normalizer=(_ESCAPE,) if pre.escape_spaces else (),
         pre_tokenizer=steps,
     )
@@ -110,10 +115,9 @@ def _byte_pair(context: Context) -> Parts:
 
 def _dna(vocab: VocabBuilder) -> tuple[DnaTags, ...]:
     """The k-mer step, when all three of its pieces exist (1653)."""
-    tags = [vocab.ids.get(text) for text in (b"<dna>", b"</dna>", b"<oov>")]
-    if None in tags:
+    if vocab.dna_tags is None:
         return ()
-    opened, closed, oov = (tag for tag in tags if tag is not None)
+    opened, closed, oov = vocab.dna_tags
     kmers = tuple((text.decode("utf-8", "replace"), index) for text, index in vocab.kmers)
     return (DnaTags(opened, closed, oov, 6, kmers),)
 
@@ -153,6 +157,10 @@ def _word_piece(context: Context) -> Parts:
     lowercase = keys.boolean(_PREFIX + "normalizer.lowercase")
     lowercase = True if lowercase is None else lowercase
     strip = keys.boolean(_PREFIX + "normalizer.strip_accents")
+    byte_pieces = np.flatnonzero(context.vocab.types == PieceType.BYTE)
+    if byte_pieces.size:
+        message = f"piece {byte_pieces[0]} is a byte piece; llama.cpp aborts on one in a WordPiece vocabulary"
+        keys.find("gguf-byte-piece-wordpiece", Severity.REFUSE, message, f"{_PREFIX}token_type[{byte_pieces[0]}]")
     unk = context.vocab.roles.get("unk")
     return Parts(
         Alphabet(AlphabetKind.UTF8),
@@ -167,9 +175,8 @@ def _unigram(context: Context) -> Parts:
     keys = context.keys
     raw = keys.numbers(_PREFIX + "precompiled_charsmap", (ValueType.U8, ValueType.I8), 0, whole=True)
     charsmap = b"" if raw is None else raw.astype(np.int64).astype(np.uint8).tobytes()
-    if (charsmap and len(charsmap) < 4 + 1) or (
-        charsmap and int.from_bytes(charsmap[:4], "little") + 4 >= len(charsmap)
-    ):
+    cut_off = raw is not None and (len(charsmap) < 5 or int.from_bytes(charsmap[:4], "little") + 4 >= len(charsmap))
+    if cut_off:
         message = "the charsmap is shorter than its trie; llama.cpp does not load the file"
         keys.find("gguf-charsmap", Severity.REFUSE, message, _PREFIX + "precompiled_charsmap")
         charsmap = b""
@@ -219,7 +226,6 @@ def _min_cost(context: Context) -> Parts:
         Alphabet(AlphabetKind.UTF8, byte_fallback=True),
         MinCost(),
         LlamaDetokenize(context.clean_spaces, strip_space=context.add_space_prefix, plain=True),
-        post_rule="never",
     )
 
 

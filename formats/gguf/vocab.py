@@ -21,7 +21,7 @@ from .rules import rules
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ROLE_KEYS", "VocabBuilder"]
+__all__ = ["KMER_MARK", "ROLE_KEYS", "VocabBuilder"]
 
 _PREFIX = "tokenizer.ggml."
 # role → keys, in the order in which llama.cpp reads them: the deprecated ones come last and win
@@ -49,6 +49,7 @@ _TYPE_ATTRS = {
     PieceType.UNUSED: PieceAttr.UNUSED,
     PieceType.BYTE: PieceAttr.BYTE,
 }
+KMER_MARK = "\ue000".encode()
 _BYTE_PIECE = re.compile(rb"<0x[0-9A-F]{2}>")
 
 
@@ -62,7 +63,8 @@ class VocabBuilder:
         ids: text → id; of equal texts the last.
         roles: special ids found so far.
         eog: end-of-generation ids.
-        kmers: (text, id) of the pieces that only the DNA mode looks up.
+        kmers: (text without the mark, id) of the pieces that only the DNA mode looks up.
+        dna_tags: ids of ``<dna>``, ``</dna>`` and ``<oov>`` when the DNA mode is on.
     """
 
     keys: Keys
@@ -74,12 +76,13 @@ class VocabBuilder:
     roles: dict[str, SpecialId] = field(default_factory=dict)
     eog: set[int] = field(default_factory=set)
     kmers: list[tuple[bytes, int]] = field(default_factory=list)
+    dna_tags: tuple[int, int, int] | None = None
     _map_order: list[bytes] | None = None
 
     def read_pieces(self, texts: Sequence[bytes], *, dna: bool = False) -> None:
         """Step 1: texts and types (``llama-vocab.cpp`` 2508-2544).
 
-        With ``dna`` a piece that ends in U+E000 is a k-mer: it is looked up with that mark and shown without.
+        With ``dna`` a piece that ends in U+E000 may be a k-mer: it is looked up with that mark and shown without.
         """
         key = _PREFIX + "tokens"
         self.pieces = pieces = list(texts)
@@ -99,11 +102,16 @@ class VocabBuilder:
         self._read_scores()
 
     def _take_kmers(self) -> None:
-        mark = "\ue000".encode()
-        for index, text in enumerate(self.pieces):
-            if text.endswith(mark):
-                self.kmers.append((text[: -len(mark)], index))
-                self.pieces[index] = text[: -len(mark)]
+        """k-mers are marked with U+E000, which only looking up sees, when all three tags exist (1653, 2546)."""
+        tags = [self.ids.get(text) for text in (b"<dna>", b"</dna>", b"<oov>")]
+        if None not in tags:
+            opened, closed, oov = (tag for tag in tags if tag is not None)
+            self.dna_tags = (opened, closed, oov)
+            self.kmers = [
+                (text[: -len(KMER_MARK)], index)
+                for index, text in enumerate(self.pieces)
+                if text.endswith(KMER_MARK) and text != KMER_MARK
+            ]
 
     def _find_duplicates(self, key: str) -> None:
         pairs = [(i, self.ids[text]) for i, text in enumerate(self.pieces) if self.ids[text] != i]

@@ -15,7 +15,7 @@ from tests.golden.test_llamacpp import variants
 
 MODES = ((False, False), (False, True), (True, False), (True, True))
 NAMES = sorted(path.stem for path in (FIXTURES / "golden").glob("*.npz") if path.stem != "pre-names")
-LATER = {"gemma4"}  # tokenizer models that are not read yet
+NOTHING_TO_ENCODE = {"none", "no-vocab"}  # llama.cpp loads them and aborts on use; we refuse to load
 
 
 def golden(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -29,8 +29,33 @@ def parts(flat: Any, lens: Any) -> list[Any]:
     return np.split(flat, np.cumsum(lens.reshape(-1).astype(np.int64))[:-1])
 
 
-LOADED = [name for name in NAMES if not golden(name)[0]["refused"] and name not in LATER]
+LOADED = [name for name in NAMES if not golden(name)[0]["refused"] and name not in NOTHING_TO_ENCODE]
 REFUSED = [name for name in NAMES if golden(name)[0]["refused"] and "twin" not in golden(name)[0]]
+
+
+class Aborts:
+    """On which (mode, text) llama.cpp aborts."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self._texts = {key: entry["texts"] for key, entry in entries.items()}
+
+    def has(self, key: str, text: int) -> bool:
+        texts = self._texts.get(key, [])
+        return texts == "all" or text in texts
+
+
+def encoded(tokenizer: tokpack.Tokenizer, text: str | bytes, add: bool, parse: bool) -> list[int] | str:
+    try:
+        return tokenizer.encode(text, add, parse)
+    except tokpack.EncodeError:
+        return "abort"
+
+
+def decoded_as(tokenizer: tokpack.Tokenizer, ids: list[int], remove: bool, unparse: bool) -> bytes | str:
+    try:
+        return tokenizer.detokenize(ids, remove, unparse)
+    except tokpack.EncodeError:
+        return "abort"
 
 
 def test_there_are_fixtures_of_both_kinds() -> None:
@@ -40,23 +65,44 @@ def test_there_are_fixtures_of_both_kinds() -> None:
 
 @pytest.mark.parametrize("name", LOADED)
 def test_ids_and_text(name: str, tmp_path: Path) -> None:
-    _, arrays = golden(name)
+    meta, arrays = golden(name)
     texts = read_texts(FIXTURES / "texts.jsonl")
     ids = [part.tolist() for part in parts(arrays["ids"], arrays["lens"])]
     decoded = [part.tobytes() for part in parts(arrays["decoded"], arrays["decoded_lens"])]
+    aborts, decode_aborts = Aborts(meta.get("aborts", {})), Aborts(meta.get("decode_aborts", {}))
+    keys = ("00", "01", "10", "11")
     for label, tokenizer in variants(FIXTURES / f"{name}.gguf", tmp_path):
-        wrong = []
+        wrong: list[Any] = []
         for t, text in enumerate(texts):
             for m, (add, parse) in enumerate(MODES):
-                if tokenizer.encode(text, add, parse) != ids[4 * t + m]:
-                    wrong.append((text, add, parse, tokenizer.encode(text, add, parse), ids[4 * t + m]))
+                expected: Any = "abort" if aborts.has(keys[m], t) else ids[4 * t + m]
+                got = encoded(tokenizer, text, add, parse)
+                if got != expected:
+                    wrong.append((text, add, parse, got, expected))
             for k, mode in enumerate((0, 3)):
+                if aborts.has(keys[mode], t):
+                    continue  # there are no ids to decode
                 for m, (remove, unparse) in enumerate(MODES):
                     expected = decoded[8 * t + 4 * k + m]
-                    got = tokenizer.detokenize(ids[4 * t + mode], remove, unparse)
-                    if got != expected:
-                        wrong.append((text, "detokenize", remove, unparse, got, expected))
-        assert not wrong, f"{label}: {len(wrong)} differences, first: {wrong[0]}"
+                    if decode_aborts.has(f"{keys[mode]}-{keys[m]}", t):
+                        expected = "abort"
+                    got_text = decoded_as(tokenizer, ids[4 * t + mode], remove, unparse)
+                    if got_text != expected:
+                        wrong.append((text, "detokenize", remove, unparse, got_text, expected))
+        assert not wrong, f"{label}: {len(wrong)} differences, first: {wrong[:3]}"
+
+
+@pytest.mark.parametrize("name", sorted(NOTHING_TO_ENCODE))
+def test_a_file_without_a_vocabulary(name: str, tmp_path: Path) -> None:
+    """llama.cpp loads it for the model's sake; here it can be looked at, but not used."""
+    source = FIXTURES / f"{name}.gguf"
+    with pytest.raises(tokpack.RefusedError, match="no vocabulary"):
+        tokpack.load(source)
+    for ending in (".mtok", ".tokpack"):
+        with pytest.raises(tokpack.RefusedError, match="no vocabulary"):
+            tokpack.convert(source, tmp_path / f"out{ending}")
+    assert list(tmp_path.iterdir()) == []
+    assert len(tokpack.read(source).vocab) == golden(name)[0]["n_tokens"]
 
 
 @pytest.mark.parametrize("name", LOADED)

@@ -41,7 +41,8 @@ def differences(a: Any, b: Any, where: str = "ir") -> list[str]:
     if hasattr(a, "__dataclass_fields__") and type(a) is type(b):
         return [d for f in fields(a) for d in differences(getattr(a, f.name), getattr(b, f.name), f"{where}.{f.name}")]
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        same = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+        same = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype
+        same = same and a.tobytes() == b.tobytes()  # not by value: a score may be NaN
         return [] if same else [f"{where}: arrays differ"]
     if isinstance(a, dict) and isinstance(b, dict):
         if list(a) != list(b):

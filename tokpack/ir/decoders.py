@@ -32,6 +32,7 @@ class LlamaDetokenize:
     Attributes:
         clean_spaces: the three passes that remove spaces before ``?!.,``, around ``'`` and before ``'s 'm 're 've``.
         unescape_spaces: U+2581 in normal pieces becomes a space.
+        hidden_suffix: taken off the end of a piece that holds more than that (k-mers of hybriddna).
         plain: every piece is its text, or the byte that a byte piece names, whatever its type (PLaMo2).
         strip_space: one leading space of the first piece is removed (add_space_prefix).
     """
@@ -41,6 +42,7 @@ class LlamaDetokenize:
     unescape_spaces: bool = False
     strip_space: bool = False
     plain: bool = False
+    hidden_suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,12 @@ class Detokenizer:
         self._clean_spaces = bool(step.get("clean_spaces"))
         self._escaped = escaped
         self._plain = bool(step.get("plain"))
+        self._hidden = str(step.get("hidden_suffix", "")).encode()
         self._unescape = bool(step.get("unescape_spaces"))
         self._strip_space = bool(step.get("strip_space"))
-        self._bos = specials.get("bos") if post.get("add_bos") else None
-        self._eos = specials.get("eos") if post.get("add_eos") else None
+        # a missing id is -1 there, too
+        self._bos = specials.get("bos", -1) if post.get("add_bos") else None
+        self._eos = specials.get("eos", -1) if post.get("add_eos") else None
         self._shown = (_PieceCache(self, False), _PieceCache(self, True))
 
     def piece(self, token: int, special: bool) -> bytes:
@@ -74,14 +76,19 @@ class Detokenizer:
             text = pieces.text(token)
             return bytes([_hex_byte(text[3:5])]) if attr & BYTE and _is_byte_piece(text) else text
         if attr & (UNKNOWN | CONTROL | USER_DEFINED):
-            return pieces.text(token)
+            return self._text(token)
         if attr & NORMAL:
             if self._unescape:
-                return pieces.text(token).replace("▁".encode(), b" ")
-            return pieces.raw(token) if pieces.spelled(token) else _decode_text(pieces.text(token))
+                return self._text(token).replace("▁".encode(), b" ")
+            return pieces.raw(token) if pieces.spelled(token) else _decode_text(self._text(token))
         if attr & BYTE:
             return bytes([_hex_byte(pieces.text(token)[3:5])])
         return b""
+
+    def _text(self, token: int) -> bytes:
+        text = self._pieces.text(token)
+        hidden = self._hidden
+        return text[: -len(hidden)] if hidden and text.endswith(hidden) and text != hidden else text
 
     def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
         """``llama_detokenize``."""

@@ -10,11 +10,11 @@ from tokpack.errors import EncodeError, RefusedError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.detokenize import Detokenizer
+from tokpack.runtime.min_cost import MinCostFragments
 from tokpack.runtime.partition import Partition
 from tokpack.runtime.spans import Spans, in_characters
 from tokpack.runtime.whole import (
     GreedyFragments,
-    MinCostFragments,
     ScoreMergeFragments,
     UnigramFragments,
     WordPieceFragments,

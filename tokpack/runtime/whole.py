@@ -1,4 +1,4 @@
-"""Models that work on a whole fragment: score merge, Unigram, WPM, RWKV, PLaMo2.
+"""Models that work on a whole fragment: score merge, Unigram, WPM, RWKV (PLaMo2 has a module of its own).
 
 Each has ``encode(raw, after_special)`` and ``spans(raw, after_special)``; ``raw`` is the fragment between two special
 tokens, ``after_special`` is true for the first fragment and for one that follows a special token.
@@ -20,21 +20,21 @@ from tokpack.runtime.spans import Spans
 from tokpack.runtime.unigram import UnigramModel
 from tokpack.unicode.utf8 import decode_with_offsets
 
-__all__ = ["GreedyFragments", "MinCostFragments", "ScoreMergeFragments", "UnigramFragments", "WordPieceFragments"]
+__all__ = ["Fragments", "GreedyFragments", "ScoreMergeFragments", "UnigramFragments", "WordPieceFragments"]
 
 _MARK = "▁".encode()
-_UNKNOWN_COST = 10_000_000
-_UNUSABLE = -(1 << 31)
-_INFINITE = 1 << 60
 
 
-class _Fragments:
+class Fragments:
+    """What the models share."""
+
     def __init__(self, view: PackView, pieces: PieceTable, unk: int) -> None:
         self._view = view
         self._pieces = pieces
         self._unk = unk
 
     def spans(self, raw: bytes, after_special: bool) -> Spans:
+        """Spans of a fragment in its bytes."""
         raise NotImplementedError
 
     def encode(self, raw: bytes, after_special: bool) -> Iterable[int]:
@@ -51,7 +51,7 @@ class _Fragments:
         return token
 
 
-class ScoreMergeFragments(_Fragments):
+class ScoreMergeFragments(Fragments):
     """llama.cpp's SPM (``llm_tokenizer_spm_session``): a space in front, spaces as U+2581, merging by score."""
 
     def __init__(self, view: PackView, pieces: PieceTable, unk: int) -> None:
@@ -87,7 +87,7 @@ class ScoreMergeFragments(_Fragments):
         return out
 
 
-class UnigramFragments(_Fragments):
+class UnigramFragments(Fragments):
     """llama.cpp's Unigram."""
 
     @cached_property
@@ -108,7 +108,7 @@ class UnigramFragments(_Fragments):
         return self._model.encode_spans(raw)
 
 
-class WordPieceFragments(_Fragments):
+class WordPieceFragments(Fragments):
     """llama.cpp's WPM (``llm_tokenizer_wpm_session``): words, then greedy longest matches; a miss makes all unknown."""
 
     @cached_property
@@ -146,7 +146,7 @@ class WordPieceFragments(_Fragments):
         return out
 
 
-class GreedyFragments(_Fragments):
+class GreedyFragments(Fragments):
     """RWKV (``llm_tokenizer_rwkv_session``): greedy longest match on bytes, specials included."""
 
     def spans(self, raw: bytes, after_special: bool) -> Spans:
@@ -163,64 +163,3 @@ class GreedyFragments(_Fragments):
             out.append((self._checked(token), at, min(end, size)))
             at = end
         return out
-
-
-class MinCostFragments(_Fragments):
-    """PLaMo2 (``llm_tokenizer_plamo2``): least total cost from the end; ties take the longer piece."""
-
-    @cached_property
-    def _costs(self) -> memoryview[int]:
-        costs = self._view.array("piece.cost")
-        if len(costs) != self._pieces.size:
-            raise self._pieces.damaged("piece.cost", "its length is not the vocabulary size")
-        return costs
-
-    @cached_property
-    def _bytes(self) -> list[int]:
-        emit = self._view.array("byte.emit")
-        found = [emit[2 * byte] for byte in range(256)] if len(emit) == 512 else [-1]
-        if any(not 0 <= token < self._pieces.size for token in found):
-            raise self._pieces.damaged("byte.emit", "a byte has no piece")
-        return found
-
-    def spans(self, raw: bytes, after_special: bool) -> Spans:
-        """Spans of a fragment in its bytes."""
-        text, ends = decode_with_offsets(raw)
-        first = 1 if text.startswith("\ufeff") else 0
-        chars = [char.encode("utf-8", "surrogatepass") for char in text[first:]]
-        encoded = b"".join(chars)
-        starts = [0]
-        for char in chars:
-            starts.append(starts[-1] + len(char))
-        best = self._best_path(encoded, chars, starts)
-        source = dict(zip(starts, [ends[first - 1] if first else 0, *ends[first:]], strict=True))
-        out: Spans = []
-        at = 0
-        while at < len(encoded):
-            token, end = best[at]
-            if token >= 0:
-                out.append((token, source[at], source[end]))
-            else:
-                out += [(self._bytes[byte], source[at], source[end]) for byte in encoded[at:end]]
-            at = end
-        return out
-
-    def _best_path(self, text: bytes, chars: list[bytes], starts: list[int]) -> dict[int, tuple[int, int]]:
-        """Offset of a character → (id or -1 for its bytes, end offset)."""
-        cost = {starts[-1]: 0}
-        path: dict[int, tuple[int, int]] = {}
-        for index in range(len(chars) - 1, -1, -1):
-            at = starts[index]
-            lowest, step = _INFINITE, (-1, starts[index + 1])
-            for end, token in reversed(self._trie.prefixes(text, at)):
-                piece = self._costs[self._checked(token)]
-                if piece != _UNUSABLE and end in cost and cost[end] + piece < lowest:
-                    lowest, step = cost[end] + piece, (token, end)
-                if piece == _UNKNOWN_COST:  # the original takes such a score for the end of its list
-                    break
-            else:
-                unknown = cost[starts[index + 1]] + _UNKNOWN_COST
-                if unknown < lowest:
-                    lowest, step = unknown, (-1, starts[index + 1])
-            cost[at], path[at] = lowest, step
-        return path

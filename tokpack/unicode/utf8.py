@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tokpack.errors import EncodeError
 
-__all__ = ["character_length", "decode_lenient", "decode_with_offsets", "sequence_length", "split_characters"]
+__all__ = [
+    "character_length",
+    "code_points",
+    "decode_lenient",
+    "decode_with_offsets",
+    "sequence_length",
+    "split_characters",
+]
 
 # length of a UTF-8 character by the high half of its first byte (unicode_len_utf8): no validation
 _LENGTHS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
@@ -53,18 +60,28 @@ def decode_with_offsets(raw: bytes) -> tuple[str, list[int]]:
 
 def _sequences(raw: bytes) -> list[tuple[str, int]]:
     out: list[tuple[str, int]] = []
+    at = 0
+    for value, end in code_points(raw):
+        if value > 0x10FFFF:
+            raise EncodeError(f"byte {at} of the text starts a sequence above U+10FFFF, on which llama.cpp dies")
+        out.append((chr(value), end))
+        at = end
+    return out
+
+
+def code_points(raw: bytes) -> list[tuple[int, int]]:
+    """(code point, end offset) as ``unicode_cpts_from_utf8`` reads them; values above U+10FFFF are possible."""
+    out: list[tuple[int, int]] = []
     size, at = len(raw), 0
     while at < size:
         length = sequence_length(raw, at)
         if not length:
             at += 1
-            out.append(("�", at))
+            out.append((0xFFFD, at))
             continue
         value = raw[at] if length == 1 else raw[at] & (0x7F >> length)
         for byte in raw[at + 1 : at + length]:
             value = value << 6 | byte & 0x3F
-        if value > 0x10FFFF:
-            raise EncodeError(f"byte {at} of the text starts a sequence above U+10FFFF, on which llama.cpp dies")
         at += length
-        out.append((chr(value), at))
+        out.append((value, at))
     return out
