@@ -8,8 +8,9 @@ Rules come from MNN tag 3.6.1 (``transformers/llm/engine/src/tokenizer/tokenizer
 ``src/unicode.cpp``).
 
 * :mod:`~tokpack.formats.mnn.parts`, :mod:`~tokpack.formats.mnn.body`: the format as data, and its bytes;
-* :mod:`~tokpack.formats.mnn.lower`: which data gives the ids of a tokenizer, with
-  :mod:`~tokpack.formats.mnn.patterns` and :mod:`~tokpack.formats.mnn.specials` for its two hard parts;
+* :mod:`~tokpack.formats.mnn.lower`: which data gives the ids of a tokenizer, with one module per model
+  (``byte_pair``, ``score_merge``, ``word_piece``, ``unigram``) and one per hard part: ``specials``, ``patterns``,
+  ``cuts`` (splits that only make it faster), ``char_map`` and ``charsmap``;
 * :mod:`~tokpack.formats.mnn.losses`: where the engine still gives something else.
 """
 

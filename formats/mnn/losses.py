@@ -1,4 +1,4 @@
-"""What MNN 3.6.1 does otherwise than llama.cpp with a byte-level BPE tokenizer, as findings.
+"""What MNN 3.6.1 does otherwise than llama.cpp, as findings.
 
 Each function looks at one cause and says where and why ids or text differ. Sources: ``BPEModel::tokenize``,
 ``PipelineTokenizer::encode`` and ``decode`` (``tokenizer.cpp``), ``fold_text`` (``unicode.cpp``) of MNN tag 3.6.1.
@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from tokpack.findings import Finding, Severity
-from tokpack.ir import BPE, AlphabetKind, PieceAttr, TokenizerIR
+from tokpack.ir import BPE, AlphabetKind, PieceAttr, ScoreMerge, TokenizerIR
 from tokpack.ir.steps import BosEos, LlamaDetokenize
 from tokpack.unicode import byte_level
 
@@ -18,7 +18,15 @@ from .parts import Split
 from .patterns import GROUP_LIMIT, repeats_group, uses_wregex
 from .specials import shown
 
-__all__ = ["general_losses", "merge_losses", "pattern_losses", "piece_losses", "whole_word_losses"]
+__all__ = [
+    "fallback_losses",
+    "general_losses",
+    "merge_losses",
+    "pattern_losses",
+    "piece_losses",
+    "unknown_losses",
+    "whole_word_losses",
+]
 
 _IN_TEXT = (*range(1, 0xC0), *range(0xC2, 0xF5))  # bytes of UTF-8, but for NUL, where a text ends for MNN
 _LONGEST_MERGED = 1024  # bytes; real pieces stay below, and the time to try grows with the square
@@ -68,6 +76,25 @@ def merge_losses(no_part: Sequence[bytes], no_result: Sequence[bytes]) -> list[F
         )
         findings.append(Finding("mtok-merge-result", Severity.IDS, message))
     return findings
+
+
+def fallback_losses(index: Mapping[bytes, int], otherwise: str) -> list[Finding]:
+    """Bytes without ``<0xHH>`` piece, where characters without a piece fall back on those."""
+    absent = [b for b in _IN_TEXT if b"<0x%02X>" % b not in index and (b >= 0x80 or bytes((b,)) not in index)]
+    if not absent:
+        return []
+    message = (
+        f"{len(absent)} bytes have no piece <0xHH>, such as 0x{absent[0]:02X}: MNN drops them, llama.cpp {otherwise}"
+    )
+    return [Finding("mtok-byte-pieces", Severity.IDS, message)]
+
+
+def unknown_losses(ir: TokenizerIR, unk: int | None) -> list[Finding]:
+    """An unknown piece that a text may also hold; ``WordPieceModel`` and ``UnigramModel`` never find it there."""
+    if unk is None or int(ir.vocab.attrs[unk]) & (_SPECIAL & ~int(PieceAttr.USER_DEFINED)):
+        return []
+    message = f"the unknown piece, id {unk}, is an ordinary piece to llama.cpp; MNN never looks for its text"
+    return [Finding("mtok-unknown-piece", Severity.IDS, message)]
 
 
 def piece_losses(ir: TokenizerIR, pieces: Sequence[bytes], index: Mapping[bytes, int]) -> list[Finding]:
@@ -151,32 +178,45 @@ def _reached(piece: bytes, ranks: Mapping[tuple[bytes, bytes], int]) -> bool:
 
 def general_losses(ir: TokenizerIR) -> list[Finding]:
     """What holds for every tokenizer of this family."""
+    invalid = "MNN keeps invalid UTF-8 as bytes where llama.cpp takes U+FFFD for each bad byte"
+    if isinstance(ir.model, ScoreMerge):
+        invalid = "MNN and llama.cpp cut invalid UTF-8 at different bytes"
     findings = [
-        Finding(
-            "mtok-text-limits",
-            Severity.IDS,
-            "MNN keeps invalid UTF-8 as bytes where llama.cpp takes U+FFFD for each bad byte, and matches no special "
-            "token across a NUL",
-        ),
+        Finding("mtok-text-limits", Severity.IDS, f"{invalid}; MNN matches no special token across a NUL"),
         Finding(
             "mtok-parse-special",
             Severity.INFO,
             "MNN always reads special tokens in a text, also in text from outside (parse_special is always true)",
         ),
     ]
-    post = ir.post_processor
-    if isinstance(post, BosEos) and post.add_bos:
-        findings.append(Finding("mtok-prefix", Severity.INFO, "MNN puts BOS before every text, the empty one included"))
-    if isinstance(post, BosEos) and post.add_eos:
-        message = "MNN 3.6.1 puts nothing after a text: EOS is missing (later engines read it from the file)"
-        findings.append(Finding("mtok-add-eos", Severity.IDS, message))
-    if any(isinstance(step, LlamaDetokenize) and step.clean_spaces for step in ir.decoder):
+    rules = [step for step in ir.decoder if isinstance(step, LlamaDetokenize)]
+    if any(step.strip_space for step in rules):
+        message = "MNN's decoding of a list drops a space at its beginning; llama.cpp keeps it if it drops a BOS too"
+        findings.append(Finding("mtok-leading-space", Severity.TEXT, message))
+    if any(step.clean_spaces for step in rules):
         message = (
             "MNN's clean-up of spaces, in the decoding of a list, keeps spaces before ? ! . , and drops the one "
             "before n't; llama.cpp does it the other way round"
         )
         findings.append(Finding("mtok-clean-spaces", Severity.TEXT, message))
-    findings += _not_kept(ir)
+    return findings + _around_losses(ir) + _not_kept(ir)
+
+
+def _around_losses(ir: TokenizerIR) -> list[Finding]:
+    """What stands before and after a text."""
+    post = ir.post_processor
+    if not isinstance(post, BosEos) or post.rule == "never":
+        return []
+    findings = []
+    classify = post.rule == "cls-sep"
+    if post.add_bos or classify:
+        first = "[CLS]" if classify else "BOS"
+        message = f"MNN puts {first} before every text, the empty one included"
+        findings.append(Finding("mtok-prefix", Severity.INFO, message))
+    if post.add_eos or classify:
+        last, code = ("[SEP]", "mtok-add-sep") if classify else ("EOS", "mtok-add-eos")
+        message = f"MNN 3.6.1 puts nothing after a text: {last} is missing (later engines read it from the file)"
+        findings.append(Finding(code, Severity.IDS, message))
     return findings
 
 

@@ -1,138 +1,127 @@
-"""From a llama.cpp byte-pair tokenizer to the body of a ``.mtok`` file.
+"""From a llama.cpp tokenizer to the body of a ``.mtok`` file.
 
-The family is ``tokenizer.ggml.model`` = ``gpt2`` with all its pre-tokenizers: byte-level ones, and the few that work on
-characters with ``<0xHH>`` pieces. What the MNN engine needs, and what it makes of it, is in the sources of MNN tag
-3.6.1, ``transformers/llm/engine/src/tokenizer/tokenizer.cpp`` (``load_vocab_binary``, ``BPEModel``,
-``PipelineTokenizer``).
+One module per model says what MNN's model, normalizer and pre-tokenizer have to be; here stands what all of them have
+in common, and which models MNN has no form for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from tokpack.errors import Location, LossError, UnsupportedError
-from tokpack.findings import Finding, Severity
-from tokpack.ir import BPE, AlphabetKind, PieceAttr, Reference, TokenizerIR
+from tokpack.errors import Location, LossError
+from tokpack.findings import Finding
+from tokpack.ir import (
+    BPE,
+    AlphabetKind,
+    GreedyTrie,
+    MinCost,
+    NoModel,
+    PieceAttr,
+    Reference,
+    ScoreMerge,
+    TokenizerIR,
+    WordPieceGreedy,
+)
+from tokpack.ir import Unigram as UnigramIR
 from tokpack.ir import steps as ir_steps
 from tokpack.unicode import byte_level
 
 from . import losses
 from .body import MtokBody
-from .parts import (
-    Bpe,
-    ByteFallbackDecoder,
-    ByteLevel,
-    ByteLevelDecoder,
-    Decoder,
-    FuseDecoder,
-    PreTokenizer,
-    Replace,
-    ReplaceDecoder,
-    Split,
-)
-from .patterns import lower_split
+from .byte_pair import lower_byte_pair
+from .core import Core, Texts, decoder, refuse
+from .score_merge import lower_score_merge
 from .specials import place
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from .unigram import lower_unigram
+from .word_piece import lower_word_piece
 
 __all__ = ["lower"]
 
 _SPECIAL = int(PieceAttr.CONTROL | PieceAttr.USER_DEFINED | PieceAttr.UNKNOWN)
-_HINT = "write a .tokpack, which needs no MNN body"
+_FAMILIES: dict[type, Callable[[TokenizerIR, Texts], Core]] = {
+    BPE: lower_byte_pair,
+    ScoreMerge: lower_score_merge,
+    UnigramIR: lower_unigram,
+    WordPieceGreedy: lower_word_piece,
+}
+_REFUSED: dict[type, str] = {
+    GreedyTrie: "MNN has no model for RWKV, whose pieces are any bytes, NUL too, and are matched over the whole text",
+    MinCost: "MNN has no model for PLaMo2, which looks for the least rounded cost from the end of the text",
+    NoModel: "there is no tokenizer model, so nothing can be encoded",
+}
 
 
 def lower(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
     """The body that makes MNN's ids as close to ``ir``'s as they can be, and what still differs.
 
     Raises:
-        UnsupportedError: for a tokenizer outside the family.
+        UnsupportedError: for a tokenizer that MNN has no form for.
         LossError: for what the format cannot hold.
     """
-    model = _require_family(ir)
+    family = _family(ir)
     pieces = _pieces(ir)
     index = {piece: number for number, piece in enumerate(pieces)}
     if len(index) != len(pieces):
         number = next(number for number, piece in enumerate(pieces) if index[piece] != number)
         where = Location(None, f"vocab.pieces[{number}]")
         raise LossError("a piece has the text of another piece", location=where, code="mtok-duplicate-piece")
-    merges, findings = _merges(model, index)
-    placement = place(ir, pieces, model.merges)
-    stored = [placement.spelling.get(number, piece) for number, piece in enumerate(pieces)]
-    splits = [split for at, step in enumerate(ir.pre_tokenizer) for split in _splits(step, at)]
-    findings += losses.whole_word_losses(ir, pieces)
-    findings += losses.pattern_losses(splits)
-    findings += _long_words(ir)
-    findings += losses.piece_losses(ir, stored, index)
-    findings += placement.findings
+    placement = place(ir, pieces, ir.model.merges if isinstance(ir.model, BPE) else ())
+    stored = tuple(placement.spelling.get(number, piece) for number, piece in enumerate(pieces))
+    core = family(ir, Texts(pieces, stored, index))
+    findings = [*core.findings, *losses.piece_losses(ir, stored, index), *placement.findings]
     findings += losses.general_losses(ir)
-    post = ir.post_processor
-    assert post is None or isinstance(post, ir_steps.BosEos)
-    bos, eos = ir.specials.get("bos"), ir.specials.get("eos")
-    pre: list[PreTokenizer] = [*splits]
-    if ir.alphabet.kind is AlphabetKind.BYTE_LEVEL:
-        pre.append(ByteLevel(use_regex=False))
+    prefix, post_ops = _around(ir)
     body = MtokBody(
-        model=Bpe(tuple(stored), merges, byte_fallback=ir.alphabet.byte_fallback),
+        model=core.model,
         special=tuple(placement.header),
         stop=ir.specials.eog,
-        prefix=(bos,) if post is not None and post.add_bos and bos is not None else (),
-        normalizer=tuple(Replace(step.pattern, step.content) for step in _replacements(ir)),
-        pre_tokenizer=tuple(pre),
-        decoder=_decoder(ir),
+        prefix=prefix,
+        normalizer=core.normalizer,
+        pre_tokenizer=core.pre_tokenizer,
+        decoder=decoder(ir),
         added_tokens=tuple(placement.added),
         chat_template=ir.chat_templates.get("default", "").encode("utf-8", "surrogatepass"),
-        eos=_text_of(ir, eos),
+        eos=_text_of(ir, ir.specials.get("eos")),
         clean_up_spaces=any(isinstance(s, ir_steps.LlamaDetokenize) and s.clean_spaces for s in ir.decoder),
-        bos=_text_of(ir, bos),
-        # Engines after 3.6.1 run this program on the ids, the prefix included.
-        post_ops=(None, eos) if post is not None and post.add_eos and eos is not None else (),
+        bos=_text_of(ir, ir.specials.get("bos")),
+        post_ops=post_ops,
     )
     return body, findings
 
 
-def _require_family(ir: TokenizerIR) -> BPE:
+def _family(ir: TokenizerIR) -> Callable[[TokenizerIR, Texts], Core]:
     model = ir.model
+    if type(model) in _REFUSED:
+        raise refuse(_REFUSED[type(model)])
+    if any(isinstance(step, ir_steps.DnaTags) for step in ir.pre_tokenizer):
+        raise refuse("MNN has no form for hybriddna's k-mers between <dna> tags", "pre_tokenizer")
+    family = _FAMILIES.get(type(model))
     plain = (
         ir.reference is Reference.LLAMA_CPP
-        and isinstance(model, BPE)
-        and model.unk_piece is None
-        and not model.continuing_subword_prefix
-        and not model.end_of_word_suffix
-        and (
-            ir.alphabet.kind is AlphabetKind.BYTE_LEVEL
-            or (ir.alphabet.kind is AlphabetKind.UTF8 and ir.alphabet.byte_fallback)
-        )
-        and all(isinstance(step, ir_steps.Replace) for step in ir.normalizer)
         and all(isinstance(step, ir_steps.LlamaDetokenize) for step in ir.decoder)
         and (ir.post_processor is None or isinstance(ir.post_processor, ir_steps.BosEos))
     )
-    if not plain or not isinstance(model, BPE):
+    if family is None or not plain:
         what = f"{model.kind} with {ir.alphabet.kind.value} pieces ({ir.reference})"
-        raise UnsupportedError(f"no .mtok body can be made for {what} yet", hint=_HINT, code="mtok-family")
-    return model
+        raise refuse(f"no .mtok body can be made for {what} yet")
+    return family
 
 
-def _replacements(ir: TokenizerIR) -> list[ir_steps.Replace]:
-    steps = [step for step in ir.normalizer if isinstance(step, ir_steps.Replace)]
-    for step in steps:
-        if step.dialect is not ir_steps.Dialect.LITERAL:
-            what = f"the normalizer replaces the pattern {step.pattern!r}; MNN replaces literal texts only"
-            raise UnsupportedError(what, location=Location(None, "normalizer"), hint=_HINT, code="mtok-replace")
-    return steps
+def _around(ir: TokenizerIR) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+    """Prefix ids, and the program that engines after 3.6.1 run on the ids, the prefix included.
+
+    What stands before a text is the prefix alone: in the program too, it would come twice in those engines.
+    """
+    post = ir.post_processor
+    if not isinstance(post, ir_steps.BosEos) or post.rule == "never":
+        return (), ()
+    classify = post.rule == "cls-sep"
+    first = ir.specials.get("bos") if post.add_bos or classify else None
+    last = ir.specials.get("sep" if classify else "eos") if post.add_eos or classify else None
+    return () if first is None else (first,), () if last is None else (None, last)
 
 
-def _splits(step: object, at: int) -> tuple[Split, ...]:
-    where = f"pre_tokenizer[{at}]"
-    if isinstance(step, (ir_steps.Split, ir_steps.ScannerSplit)):
-        return lower_split(step, where)
-    what = f"pre-tokenizer {type(step).__name__} has no MNN form here"
-    raise UnsupportedError(what, location=Location(None, where), hint=_HINT, code="mtok-pattern")
-
-
-def _pieces(ir: TokenizerIR) -> list[bytes]:
+def _pieces(ir: TokenizerIR) -> tuple[bytes, ...]:
     """Pieces by id; holes get texts of their own, because the loader indexes by id an array sized by count."""
     present = {piece for piece in ir.vocab.pieces if piece is not None}
     pieces = []
@@ -143,36 +132,7 @@ def _pieces(ir: TokenizerIR) -> list[bytes]:
                 piece += b"_"
             present.add(piece)
         pieces.append(piece)
-    return pieces
-
-
-def _merges(model: BPE, index: dict[bytes, int]) -> tuple[NDArray[np.uint32], list[Finding]]:
-    """Merges by ids; those that cannot be said with ids are left out."""
-    import numpy as np
-
-    rows: list[tuple[int, int, int]] = []
-    no_part: list[bytes] = []
-    no_result: list[bytes] = []
-    ranks = model.ranks or range(len(model.merges))
-    get = index.get
-    for (left, right), rank in zip(model.merges, ranks, strict=True):
-        first, second = get(left), get(right)
-        if first is None or second is None:
-            no_part.append(left + right)
-        elif left + right not in index:
-            no_result.append(left + right)
-        else:
-            rows.append((first, second, rank))
-    return np.array(rows, dtype=np.uint32).reshape(-1, 3), losses.merge_losses(no_part, no_result)
-
-
-def _decoder(ir: TokenizerIR) -> tuple[Decoder, ...]:
-    if ir.alphabet.kind is AlphabetKind.BYTE_LEVEL:
-        return (ByteLevelDecoder(),)
-    decoder: list[Decoder] = []
-    if any(isinstance(step, ir_steps.LlamaDetokenize) and step.unescape_spaces for step in ir.decoder):
-        decoder.append(ReplaceDecoder("▁", " "))
-    return (*decoder, ByteFallbackDecoder(), FuseDecoder())
+    return tuple(pieces)
 
 
 def _text_of(ir: TokenizerIR, number: int | None) -> bytes:
@@ -183,12 +143,3 @@ def _text_of(ir: TokenizerIR, number: int | None) -> bytes:
     if ir.alphabet.kind is AlphabetKind.BYTE_LEVEL and not int(ir.vocab.attrs[number]) & _SPECIAL:
         return byte_level.decode(piece) or piece
     return piece
-
-
-def _long_words(ir: TokenizerIR) -> list[Finding]:
-    steps: Sequence[object] = ir.pre_tokenizer
-    lines = len(steps) == 1 and isinstance(steps[0], ir_steps.ScannerSplit) and steps[0].scanner == "newlines"
-    message = "MNN's merging takes time that grows with the square of a word's length"
-    if lines:
-        return [Finding("mtok-slow-words", Severity.WARN, f"{message}, and a word here is a whole line")]
-    return [Finding("mtok-slow-words", Severity.INFO, message)]

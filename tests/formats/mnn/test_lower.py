@@ -20,16 +20,20 @@ from tokpack.formats.mnn.parts import (
     ByteLevel,
     ByteLevelDecoder,
     FuseDecoder,
-    Replace,
+    Metaspace,
     ReplaceDecoder,
     Split,
+    StripDecoder,
 )
 from tokpack.ir import (
     BPE,
     Alphabet,
     AlphabetKind,
+    GreedyTrie,
     Matching,
     MatchingRule,
+    MinCost,
+    NoModel,
     PieceAttr,
     Reference,
     SpecialId,
@@ -235,6 +239,12 @@ def test_clean_spaces_sets_the_flag() -> None:
     assert "mtok-clean-spaces" in {finding.code for finding in findings}
 
 
+def test_a_leading_space_is_dropped_from_lists() -> None:
+    body, findings = lower(make(decoder=(steps.LlamaDetokenize(False, strip_space=True),)))
+    assert body.decoder == (ByteLevelDecoder(), StripDecoder(" ", 1, 0))
+    assert "mtok-leading-space" in {finding.code for finding in findings}
+
+
 def _characters(**rest: Any) -> TokenizerIR:
     fallback = tuple(f"<0x{byte:02X}>".encode() for byte in range(256))
     parts: dict[str, Any] = {
@@ -251,13 +261,34 @@ def _characters(**rest: Any) -> TokenizerIR:
 def test_pieces_of_characters_with_byte_fallback(ask: Ask) -> None:
     ir = _characters()
     body, findings = lower(ir)
-    assert body.normalizer == (Replace(" ", "▁"),)
-    assert body.pre_tokenizer == (Split(r"[^\n]+|[\n]+"),)
+    assert body.normalizer == ()
+    assert body.pre_tokenizer[0] == Split(r"[^\n]+|[\n]+")
+    assert body.pre_tokenizer[1] == Split(r"[^\x07 ](?!(?! ))", behavior="merged-with-previous")
+    assert body.pre_tokenizer[-1] == Metaspace("▁", add_prefix_space=False)
     assert body.decoder == (ReplaceDecoder("▁", " "), ByteFallbackDecoder(), FuseDecoder())
     slow = next(finding for finding in findings if finding.code == "mtok-slow-words")
-    assert slow.severity is Severity.WARN
+    assert slow.severity is Severity.INFO
     data, _ = write_body(ir)
     assert ask(data, "encode", ["b a\n<s>é"]) == [[258, 259, 260, 262, 0xC3, 0xA9]]
+
+
+def test_spaces_of_lines_without_escaping_stay_uncut(ask: Ask) -> None:
+    ir = _characters(normalizer=())
+    body, findings = lower(ir)
+    assert body.pre_tokenizer == (Split(r"[^\n]+|[\n]+"),)
+    slow = next(finding for finding in findings if finding.code == "mtok-slow-words")
+    assert slow.severity is Severity.WARN
+    assert ask(write_body(ir)[0], "encode", ["b a"]) == [[258, 0x20, 257]]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_model_whitespace(lowercase: bool, ask: Ask) -> None:
+    words = (steps.WhitespaceSplit(lowercase), steps.Split(r"\S+", steps.Dialect.STD_WREGEX))
+    pieces = (b"a", b"b", b"A", b"ab", b"i", "\u0130".encode(), b"\x1c")
+    ir = make(*pieces, pieces=(), kind=AlphabetKind.UTF8, merges=((b"a", b"b"),), pre_tokenizer=words, normalizer=())
+    texts = ["ab\u2028ab", " \u0085\u00a0ab\n\v", "a\x1cA", "\u0130"]
+    expected = [[3, 3], [3], [0, 6, 0 if lowercase else 2], [4 if lowercase else 5]]
+    assert ask(write_body(ir)[0], "encode", texts) == expected
 
 
 def test_words_of_newlines_that_merges_do_not_reach() -> None:
@@ -279,6 +310,10 @@ def test_words_of_newlines_that_merges_do_not_reach() -> None:
         {"normalizer": (steps.Lowercase(),)},
         {"normalizer": (steps.Replace("a", "b", steps.Dialect.ONIG),)},
         {"decoder": (steps.BpeDecoder(),)},
+        {"model": GreedyTrie(None)},
+        {"model": MinCost()},
+        {"model": NoModel()},
+        {"pre_tokenizer": (steps.DnaTags(0, 1, 2, 6, ()),)},
         {"pre_tokenizer": (steps.Digits(),)},
         {"pre_tokenizer": (steps.Split("a+(?=b)", steps.Dialect.STD_WREGEX),)},
         {"pre_tokenizer": (steps.Split(r"\p{N}", steps.Dialect.ONIG),)},
