@@ -17,7 +17,7 @@ from types import ModuleType
 
 from tokpack.errors import UsageError
 
-__all__ = ["SNIFF_BYTES", "Format", "all_formats", "by_suffix", "get", "sniff"]
+__all__ = ["SNIFF_BYTES", "Format", "all_formats", "by_suffix", "get", "of_folder", "sniff"]
 
 SNIFF_BYTES = 4096
 _MNN_HEADER = re.compile(rb"430 ([0-9])\r?\n")
@@ -55,7 +55,14 @@ _BUILT_IN = (
     Format("gguf", "GGUF (llama.cpp)", "tokpack.formats.gguf", (".gguf",), reads=True, reference="llama.cpp"),
     Format("mtok", "MNN .mtok with an index", "tokpack.formats.mnn.file", (".mtok",), reads=True, writes=True),
     Format("tokpack", "tokpack's own pack", "tokpack.pack.file", (".tokpack",), reads=True, writes=True),
-    Format("tokenizer.json", "Hugging Face tokenizer.json", None),
+    Format(
+        "tokenizer.json",
+        "Hugging Face tokenizer.json or folder",
+        "tokpack.formats.hf",
+        (".json",),
+        reads=True,
+        reference="huggingface",
+    ),
     Format("mnn-txt", "MNN tokenizer.txt", None),
     Format("sentencepiece", "SentencePiece model", None),
     Format("tiktoken", "tiktoken ranks", None),
@@ -87,6 +94,11 @@ def by_suffix(path: str) -> Format | None:
         if entry.writes and path.lower().endswith(entry.suffixes):
             return entry
     return None
+
+
+def of_folder() -> Format:
+    """The format of a folder: Hugging Face's, which is the only one that is a folder."""
+    return all_formats()["tokenizer.json"]
 
 
 def sniff(head: bytes) -> Format | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import FormatError, Location, LossError, RefusedError, UnsupportedError, UsageError
@@ -49,7 +50,7 @@ def open_view(
     ``allow`` None lets every finding pass, for programs that only look.
     """
     name = os.fspath(path)
-    if format in (None, "mtok", "tokpack"):
+    if format in (None, "mtok", "tokpack") and not Path(name).is_dir():
         view = _open_index(name, format)
         if view is not None:
             _no_options(options)
@@ -85,6 +86,8 @@ def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
 
     if format is not None:
         found = formats.get(format)
+    elif Path(name).is_dir():
+        found = formats.of_folder()
     else:
         data = map_pack(name)
         if find_footer(data) is not None:

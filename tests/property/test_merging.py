@@ -56,8 +56,8 @@ def test_both_ways_of_merging(name: str) -> None:
     def check(word: bytes) -> None:
         symbols, ends = model._symbols(word)
         short_symbols, short_ends = list(symbols), list(ends)
-        model._merge_short(short_symbols, short_ends)
-        long_symbols, long_ends = model._merge_long(list(symbols), list(ends))
+        model._merger._merge_short(short_symbols, short_ends)
+        long_symbols, long_ends = model._merger._merge_long(list(symbols), list(ends))
         assert (short_symbols, short_ends) == (long_symbols, long_ends)
 
     check()

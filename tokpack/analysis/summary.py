@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from tokpack.analysis.show import readable, shorten
@@ -45,6 +46,7 @@ def summarize(view: PackView, *, packed: bool) -> dict[str, Any]:
         "pre_tokenizer": meta["pre_tokenizer"],
         "decoder": meta["decoder"],
         "post_processor": meta["post_processor"],
+        "template": _single(meta["post_processor"], text),
         "special_ids": [
             {"role": role, "id": token, "text": text(token), "origin": about["origins"].get(role)}
             for role, token in meta["specials"].items()
@@ -80,6 +82,16 @@ def _vocabulary(view: PackView, pieces: PieceTable) -> dict[str, Any]:
     }
 
 
+def _single(post: dict[str, Any] | None, text: Callable[[int], str]) -> str | None:
+    """The template for one sequence, such as ``[CLS] $A [SEP]``; None when the post-processor is not a template."""
+    if post is None or post["kind"] != "template":
+        return None
+    parts = (
+        f"${item['sequence']}" if item["sequence"] else " ".join(map(text, item["ids"])) for item in post["single"]
+    )
+    return " ".join(parts)
+
+
 def _template(name: str, text: str) -> dict[str, Any]:
     return {
         "name": name,
@@ -111,7 +123,7 @@ def render_summary(facts: dict[str, Any], *, verbose: bool = False) -> str:
     if facts["normalizer"]:
         row("normalizer", *(_step(step) for step in facts["normalizer"]))
     row("pre-tokenizer", *(_step(step) for step in facts["pre_tokenizer"] or [{"kind": "none"}]))
-    row("adds", _adds(facts["post_processor"]))
+    row("adds", _adds(facts["post_processor"], facts["template"]))
     row("special ids", *(_special(entry) for entry in facts["special_ids"]))
     ends = (f"{entry['id']} {readable(entry['text'])}" for entry in facts["end_of_generation"])
     row("ends generation", ", ".join(ends) or "none")
@@ -148,7 +160,9 @@ def _step(step: dict[str, Any]) -> str:
     )
 
 
-def _adds(post: dict[str, Any] | None) -> str:
+def _adds(post: dict[str, Any] | None, template: str | None) -> str:
+    if template is not None:
+        return readable(template)
     rule = None if post is None else post.get("rule")
     if rule == "cls-sep":
         return "CLS before and SEP behind, whatever the flags say"

@@ -35,20 +35,27 @@ def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = (
 
 def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
     """All sections as bytes; UnsupportedError when the runtime has no model for ``ir``."""
-    model_sections = MODEL_SECTIONS.get(type(ir.model))
-    if ir.reference is not Reference.LLAMA_CPP or model_sections is None:
-        raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
     table = SymbolTable(ir)
+    patterns: list[list[str]] = []
+    if ir.reference is Reference.HUGGINGFACE:
+        from tokpack.pack.hf import hf_patterns, hf_sections
+
+        patterns, special = hf_patterns(ir)
+        special |= hf_sections(ir, table)
+    elif ir.reference is Reference.LLAMA_CPP and type(ir.model) in MODEL_SECTIONS:
+        special = MODEL_SECTIONS[type(ir.model)](ir, table)
+    else:
+        raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
     sections: Sections = {
-        "meta": _msgpack(_meta(ir)),
+        "meta": _msgpack({**_meta(ir), "onig": patterns}),
         "about": _msgpack(_about(ir, losses)),
         **table.sections(),
-        **model_sections(ir, table),
+        **special,
         **_added(ir),
         "piece.types": ir.vocab.types.astype("<u1").tobytes(),
         "piece.attrs": ir.vocab.attrs.astype("<u2").tobytes(),
     }
-    if ir.vocab.scores is not None:
+    if ir.vocab.scores is not None and "piece.scores64" not in sections:
         sections["piece.scores"] = ir.vocab.scores.astype("<f4").tobytes()
     return sections
 
@@ -125,13 +132,14 @@ def assemble(sections: Sections, body: bytes = b"", *, sidecar: bool = False) ->
     parts: list[bytes] = []
     table: dict[str, list[int | str]] = {}
     position = 0
-    for name, spec in layout.SECTIONS.items():  # the order of the file; a fixed one
-        if name in sections:
-            raw = sections[name]
-            table[name] = [position, len(raw), spec.code]
-            padding = align(len(raw)) - len(raw)
-            parts += [raw, bytes(padding)]
-            position += len(raw) + padding
+    # a fixed order: as listed, then the others by name
+    others = sorted(set(sections) - set(layout.SECTIONS))
+    for name in [*(name for name in layout.SECTIONS if name in sections), *others]:
+        raw = sections[name]
+        table[name] = [position, len(raw), layout.SECTIONS[name].code if name in layout.SECTIONS else "B"]
+        padding = align(len(raw)) - len(raw)
+        parts += [raw, bytes(padding)]
+        position += len(raw) + padding
     packed = _msgpack(table)
     table_offset = index_offset + position
     index = b"".join([*parts, packed])

@@ -136,6 +136,13 @@ SECTIONS: dict[str, SectionSpec] = {
     "char.index": SectionSpec("H", 2),  # [4352], two-stage table of character actions
     "char.blocks": SectionSpec("I", 4),  # [256 n], see pack/chars.py
     "piece.cost": SectionSpec("i", 4),  # [V], integer cost of a piece (MinCost); the lowest int32 is unusable
+    "piece.scores64": SectionSpec("d", 8),  # [V], scores of the tokenizers library are doubles
+    "onig.index": SectionSpec("H", 2),  # [4352], two-stage table: class character of each code point
+    "onig.blocks": SectionSpec("H", 2),
+    "hf.sets.index": SectionSpec("H", 2),  # [4352], character sets of the tokenizers library, see runtime/hf/sets.py
+    "hf.sets.blocks": SectionSpec("B", 1),
+    "hf.scripts.index": SectionSpec("H", 2),  # [4352], script numbers
+    "hf.scripts.blocks": SectionSpec("B", 1),
     "byte.symbol": SectionSpec("I", 4),  # [256], first symbol of each byte (byte-level alphabets)
     "byte.emit": SectionSpec("i", 4),  # [512], up to two ids for a byte that is left over, -1 for none
     "class.index": SectionSpec("H", 2),  # [4352], two-stage class table

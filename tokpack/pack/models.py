@@ -25,7 +25,7 @@ from tokpack.pack.trie import build_trie
 from tokpack.unicode import llamacpp, rwkv
 from tokpack.unicode.utf8 import decode_lenient, split_characters
 
-__all__ = ["MODEL_SECTIONS"]
+__all__ = ["MODEL_SECTIONS", "merge_sections"]
 
 _MATCHABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 UNUSABLE = -(1 << 31)
@@ -35,7 +35,8 @@ def _texts(ir: TokenizerIR) -> list[tuple[bytes, int]]:
     return [(text, index) for index, text in enumerate(ir.vocab.pieces) if text is not None]
 
 
-def _merge_sections(left: Any, right: Any, rank: Any, result: Any) -> Sections:
+def merge_sections(left: Any, right: Any, rank: Any, result: Any) -> Sections:
+    """``merge.*`` from parallel arrays: symbols of a pair, its rank, the symbol that it makes."""
     keys = left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
     order = np.argsort(keys, kind="stable")
     return {
@@ -52,7 +53,7 @@ def _bpe(ir: TokenizerIR, table: SymbolTable) -> Sections:
     left = np.fromiter((symbols[pair[0]] for pair in model.merges), dtype=np.uint64, count=count)
     right = np.fromiter((symbols[pair[1]] for pair in model.merges), dtype=np.uint64, count=count)
     result = np.fromiter((symbols[pair[0] + pair[1]] for pair in model.merges), dtype=np.uint64, count=count)
-    sections = _merge_sections(left, right, np.arange(count), result)
+    sections = merge_sections(left, right, np.arange(count), result)
     if model.ranks is not None:
         sections["merge.source_rank"] = np.asarray(model.ranks, dtype="<u4").tobytes()
     sections |= _classes(ir)
@@ -106,7 +107,7 @@ def _score_merge(ir: TokenizerIR, table: SymbolTable) -> Sections:
                 right.append(second)
                 result.append(index)
     results = np.asarray(result, dtype=np.int64)
-    return _merge_sections(
+    return merge_sections(
         np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64), descending[results], results
     )
 

@@ -27,6 +27,8 @@ from tokpack.ir import (
     TokenizerIR,
     Unigram,
     Vocab,
+    WordLevel,
+    WordPiece,
     WordPieceGreedy,
 )
 from tokpack.ir.codec import step_from_plain
@@ -38,7 +40,7 @@ from tokpack.pack.view import PackView
 __all__ = ["restore"]
 
 _MODELS: dict[str, Any] = {
-    cls.kind: cls for cls in (GreedyTrie, MinCost, NoModel, ScoreMerge, Unigram, WordPieceGreedy)
+    cls.kind: cls for cls in (GreedyTrie, MinCost, NoModel, ScoreMerge, Unigram, WordLevel, WordPiece, WordPieceGreedy)
 }
 
 
@@ -84,12 +86,17 @@ def _restore(view: PackView) -> TokenizerIR:
 
 
 def _vocab(view: PackView, pieces: PieceTable) -> Vocab:
-    scores = view.raw("piece.scores")
+    single, double = view.raw("piece.scores"), view.raw("piece.scores64")
+    scores: Any = None
+    if len(double):
+        scores = np.frombuffer(double, dtype="<f8").astype(np.float64)
+    elif len(single):
+        scores = np.frombuffer(single, dtype="<f4").astype(np.float32)
     return Vocab(
         tuple(None if pieces.is_hole(i) else pieces.text(i) for i in range(pieces.size)),
         np.frombuffer(view.raw("piece.types"), dtype=np.uint8).copy(),
         np.frombuffer(view.raw("piece.attrs"), dtype="<u2").astype(np.uint16),
-        np.frombuffer(scores, dtype="<f4").astype(np.float32) if len(scores) else None,
+        scores,
     )
 
 

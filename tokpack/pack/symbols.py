@@ -59,14 +59,15 @@ class SymbolTable:
                     start = end
 
     def _number_merges(self, model: BPE) -> None:
-        known = self.symbols
+        known, cut = self.symbols, len(model.continuing_subword_prefix)
         for left, right in model.merges:
             if left not in known:
                 self._number(left)
             if right not in known:
                 self._number(right)
-            if left + right not in known:
-                self._number(left + right)
+            result = left + right[cut:]
+            if result not in known:
+                self._number(result)
 
     def _number(self, text: bytes) -> None:
         if text not in self.symbols:

@@ -16,7 +16,7 @@ from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.unicode.utf8 import split_characters
 
-__all__ = ["MergeModel"]
+__all__ = ["MergeModel", "Merger"]
 
 _NO_RANK = sys.maxsize
 _SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
@@ -56,8 +56,8 @@ class _CharTable(dict[bytes, int]):
         return symbol
 
 
-class MergeModel:
-    """Words to ids by merging: BPE, and llama.cpp's score merge, whose ranks come from the scores.
+class Merger:
+    """Merges neighbouring symbols by rank: the sorted keys of a pack.
 
     Args:
         view: the pack.
@@ -65,77 +65,19 @@ class MergeModel:
     """
 
     def __init__(self, view: PackView, pieces: PieceTable) -> None:
-        model = view.meta["model"]
         self._pieces = pieces
-        self._size = pieces.size
-        self._byte_level = pieces.byte_level
-        self._scored = model["kind"] == "ScoreMerge"
-        self._chars = _CharTable(pieces)
-        self._ignore_merges = bool(model.get("ignore_merges"))
-        self._whole_newlines = bool(model.get("whole_newlines"))
         keys, ranks, results = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
         if not len(keys) == len(ranks) == len(results):
             raise pieces.damaged("merge.key", "merge sections differ in length")
         self._pairs = _PairTable(keys, ranks, _NO_RANK)
         self._results = _PairTable(keys, results, -1)
-        emit = view.array("byte.emit")
-        if len(emit) != 512:
-            raise pieces.damaged("byte.emit", f"it has {len(emit)} elements, not 512")
-        self._emit = [tuple(i for i in emit[2 * b : 2 * b + 2] if 0 <= i < pieces.size) for b in range(256)]
-        self._first: list[int] = view.array("byte.symbol").tolist()
-        if self._byte_level and len(self._first) != 256:
-            raise pieces.damaged("byte.symbol", f"it has {len(self._first)} elements, not 256")
 
-    def encode(self, word: bytes) -> list[int]:
-        """Ids of a word (not empty): raw bytes, or escaped text for alphabets that are not byte-level."""
-        return [piece for piece, _ in self.encode_spans(word)] if word else []
-
-    def encode_spans(self, word: bytes) -> list[tuple[int, int]]:
-        """(id, end offset in ``word``) of each piece; bytes that vanish belong to no piece."""
-        whole = self._whole(word)
-        if whole >= 0:
-            return [(whole, len(word))]
-        symbols, ends = self._symbols(word)
+    def merge(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
+        """Symbols (-1: one that takes part in no merge) and their ends after merging; may change its arguments."""
+        if len(symbols) > _SHORT:
+            return self._merge_long(symbols, ends)
         if len(symbols) > 1:
-            if len(symbols) <= _SHORT:
-                self._merge_short(symbols, ends)
-            else:
-                symbols, ends = self._merge_long(symbols, ends)
-        size = self._size
-        out = []
-        start = 0
-        for symbol, end in zip(symbols, ends, strict=True):
-            if 0 <= symbol < size:
-                out.append((symbol, end))
-            else:
-                self._emit_bytes(word, start, end, out)
-            start = end
-        return out
-
-    def _emit_bytes(self, word: bytes, start: int, end: int, out: list[tuple[int, int]]) -> None:
-        for at in range(start, end):
-            emitted = self._emit[word[at]]
-            if self._scored and not emitted:
-                what = f"there is no piece for byte 0x{word[at]:02X}, on which llama.cpp dies"
-                raise EncodeError(what, hint="the vocabulary lacks byte pieces")
-            out.extend((piece, at + 1) for piece in emitted)
-
-    def _whole(self, word: bytes) -> int:
-        if self._ignore_merges or (self._whole_newlines and not word.strip(b"\n")):
-            found = self._pieces.find_raw(word, self._byte_level)
-            if found < self._size:
-                return found
-        return -1
-
-    def _symbols(self, word: bytes) -> tuple[list[int], list[int]]:
-        """First symbols (-1: a character that no piece or merge names) and their end offsets."""
-        if self._byte_level:
-            return list(map(self._first.__getitem__, word)), list(range(1, len(word) + 1))
-        ends = split_characters(word)
-        symbols = [self._chars[word[start:end]] for start, end in zip([0, *ends], ends, strict=False)]
-        if not self._scored and len(ends) > 1 and b" " in word:
-            # a pair is looked up as soon as two symbols meet, and the lookup does not accept a space in either
-            raise EncodeError("llama.cpp aborts on a space inside a word of this pre-tokenizer (find_bpe_rank)")
+            self._merge_short(symbols, ends)
         return symbols, ends
 
     def _merge_short(self, symbols: list[int], ends: list[int]) -> None:
@@ -201,3 +143,78 @@ class MergeModel:
                 push(before[left], left)
         alive = [i for i in range(count) if symbols[i] != dead]
         return [symbols[i] for i in alive], [ends[i] for i in alive]
+
+
+class MergeModel:
+    """Words to ids by merging: BPE, and llama.cpp's score merge, whose ranks come from the scores.
+
+    Args:
+        view: the pack.
+        pieces: its pieces.
+    """
+
+    def __init__(self, view: PackView, pieces: PieceTable) -> None:
+        model = view.meta["model"]
+        self._pieces = pieces
+        self._size = pieces.size
+        self._byte_level = pieces.byte_level
+        self._scored = model["kind"] == "ScoreMerge"
+        self._chars = _CharTable(pieces)
+        self._ignore_merges = bool(model.get("ignore_merges"))
+        self._whole_newlines = bool(model.get("whole_newlines"))
+        self._merger = Merger(view, pieces)
+        emit = view.array("byte.emit")
+        if len(emit) != 512:
+            raise pieces.damaged("byte.emit", f"it has {len(emit)} elements, not 512")
+        self._emit = [tuple(i for i in emit[2 * b : 2 * b + 2] if 0 <= i < pieces.size) for b in range(256)]
+        self._first: list[int] = view.array("byte.symbol").tolist()
+        if self._byte_level and len(self._first) != 256:
+            raise pieces.damaged("byte.symbol", f"it has {len(self._first)} elements, not 256")
+
+    def encode(self, word: bytes) -> list[int]:
+        """Ids of a word (not empty): raw bytes, or escaped text for alphabets that are not byte-level."""
+        return [piece for piece, _ in self.encode_spans(word)] if word else []
+
+    def encode_spans(self, word: bytes) -> list[tuple[int, int]]:
+        """(id, end offset in ``word``) of each piece; bytes that vanish belong to no piece."""
+        whole = self._whole(word)
+        if whole >= 0:
+            return [(whole, len(word))]
+        symbols, ends = self._symbols(word)
+        symbols, ends = self._merger.merge(symbols, ends)
+        size = self._size
+        out = []
+        start = 0
+        for symbol, end in zip(symbols, ends, strict=True):
+            if 0 <= symbol < size:
+                out.append((symbol, end))
+            else:
+                self._emit_bytes(word, start, end, out)
+            start = end
+        return out
+
+    def _emit_bytes(self, word: bytes, start: int, end: int, out: list[tuple[int, int]]) -> None:
+        for at in range(start, end):
+            emitted = self._emit[word[at]]
+            if self._scored and not emitted:
+                what = f"there is no piece for byte 0x{word[at]:02X}, on which llama.cpp dies"
+                raise EncodeError(what, hint="the vocabulary lacks byte pieces")
+            out.extend((piece, at + 1) for piece in emitted)
+
+    def _whole(self, word: bytes) -> int:
+        if self._ignore_merges or (self._whole_newlines and not word.strip(b"\n")):
+            found = self._pieces.find_raw(word, self._byte_level)
+            if found < self._size:
+                return found
+        return -1
+
+    def _symbols(self, word: bytes) -> tuple[list[int], list[int]]:
+        """First symbols (-1: a character that no piece or merge names) and their end offsets."""
+        if self._byte_level:
+            return list(map(self._first.__getitem__, word)), list(range(1, len(word) + 1))
+        ends = split_characters(word)
+        symbols = [self._chars[word[start:end]] for start, end in zip([0, *ends], ends, strict=False)]
+        if not self._scored and len(ends) > 1 and b" " in word:
+            # a pair is looked up as soon as two symbols meet, and the lookup does not accept a space in either
+            raise EncodeError("llama.cpp aborts on a space inside a word of this pre-tokenizer (find_bpe_rank)")
+        return symbols, ends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError, RefusedError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
@@ -20,6 +20,9 @@ from tokpack.runtime.whole import (
     WordPieceFragments,
 )
 from tokpack.runtime.words import WordFragments
+
+if TYPE_CHECKING:
+    from tokpack.runtime.stream import StreamDecoder
 
 __all__ = ["LlamaPipeline"]
 
@@ -72,6 +75,12 @@ class LlamaPipeline:
     @cached_property
     def _partition(self) -> Partition:
         return Partition(self._view, self.pieces.size)
+
+    def stream(self, special: bool) -> StreamDecoder:
+        """A decoder for ids that come one by one."""
+        from tokpack.runtime.stream import PieceStream
+
+        return PieceStream(self.detokenizer, special)
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tokpack.errors import EncodeError, Location, UnsupportedError
 from tokpack.pack.view import PackView, open_pack
 from tokpack.runtime.errors import meta_errors
-from tokpack.runtime.pipeline import LlamaPipeline
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from tokpack.findings import Finding
+    from tokpack.pack.pieces import PieceTable
     from tokpack.runtime.stream import StreamDecoder
 
 __all__ = ["Piece", "Tokenizer"]
@@ -55,13 +55,8 @@ class Tokenizer:
         self.view = view
         meta = view.meta
         self.reference = str(meta.get("reference"))
-        if self.reference != "llama.cpp":
-            hint = "use a newer tokpack"
-            raise UnsupportedError(
-                f"a pack with the rules of {self.reference}", location=Location(view.file), hint=hint
-            )
         with meta_errors(view.file):
-            self._pipeline = LlamaPipeline(view)
+            self._pipeline = _pipeline(view, self.reference)
         self._pieces = self._pipeline.pieces
         self.vocab_size = self._pieces.size
         specials = meta.get("specials")
@@ -69,17 +64,58 @@ class Tokenizer:
 
     # --- encode ---
 
-    def encode(self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True) -> list[int]:
+    def encode(
+        self,
+        text: str | bytes,
+        add_special_tokens: bool = True,
+        parse_special: bool = True,
+        *,
+        truncation: bool = False,
+        padding: bool = False,
+    ) -> list[int]:
         """Ids of ``text``.
 
         Args:
             text: str, or bytes (invalid UTF-8 as the reference treats it).
             add_special_tokens: add what the tokenizer's file says (BOS, EOS), no more.
             parse_special: False for text from outside: control tokens written in it stay text.
+            truncation: cut as the tokenizer's file says (tokenizer.json only).
+            padding: fill up as the file says.
 
         Raises EncodeError for a text on which the reference program aborts.
         """
+        if truncation or padding:
+            return self.encode_pair(
+                text, None, add_special_tokens, parse_special, truncation=truncation, padding=padding
+            )[0]
         return self._pipeline.encode(text, add_special_tokens, parse_special)
+
+    def encode_pair(
+        self,
+        text: str | bytes,
+        pair: str | bytes | None,
+        add_special_tokens: bool = True,
+        parse_special: bool = True,
+        *,
+        truncation: bool = False,
+        padding: bool = False,
+    ) -> tuple[list[int], list[int]]:
+        """(ids, type ids) of two texts, by the template for pairs; of one text if ``pair`` is None.
+
+        UnsupportedError when the reference has no pairs (only the tokenizers library has).
+        """
+        compose = getattr(self._pipeline, "compose", None)
+        if compose is None:
+            raise UnsupportedError(f"{self.reference} knows no pairs of texts, truncation or padding")
+        found: tuple[list[int], list[int]] = compose(
+            text,
+            pair,
+            add_special=add_special_tokens,
+            parse_special=parse_special,
+            truncate=truncation,
+            pad=padding,
+        )
+        return found
 
     def encode_array(
         self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True
@@ -134,9 +170,7 @@ class Tokenizer:
 
     def stream(self, skip_special_tokens: bool = True) -> StreamDecoder:
         """A decoder for ids that come one by one."""
-        from tokpack.runtime.stream import StreamDecoder
-
-        return StreamDecoder(self._pipeline.detokenizer, not skip_special_tokens)
+        return self._pipeline.stream(not skip_special_tokens)
 
     # --- vocabulary ---
 
@@ -218,6 +252,42 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.view.file, None if self.view.mapped else bytes(self.view.data))
+
+
+class _Detokenizer(Protocol):
+    def piece(self, token: int, special: bool) -> bytes: ...
+
+    def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes: ...
+
+
+class _Pipeline(Protocol):
+    """What a reference's rules have to offer."""
+
+    @property
+    def pieces(self) -> PieceTable: ...
+
+    @property
+    def detokenizer(self) -> _Detokenizer: ...
+
+    def stream(self, special: bool) -> StreamDecoder: ...
+
+    def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]: ...
+
+    def encode_spans(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[tuple[int, int, int]]: ...
+
+
+def _pipeline(view: PackView, reference: str) -> _Pipeline:
+    if reference == "llama.cpp":
+        from tokpack.runtime.pipeline import LlamaPipeline
+
+        return LlamaPipeline(view)
+    if reference == "huggingface":
+        from tokpack.runtime.hf.pipeline import HfPipeline
+
+        return HfPipeline(view)
+    raise UnsupportedError(
+        f"a pack with the rules of {reference}", location=Location(view.file), hint="use a newer tokpack"
+    )
 
 
 def _id_list(ids: Iterable[int]) -> Sequence[int]:

@@ -1,0 +1,323 @@
+"""Text → ids and back by the rules of the ``tokenizers`` library (``tokenizer/mod.rs``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from tokpack.errors import EncodeError, UnsupportedError
+from tokpack.pack.layout import LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL
+from tokpack.pack.pieces import PieceTable
+from tokpack.pack.view import PackView
+from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.hf.added import AddedMatcher, AddedToken
+from tokpack.runtime.hf.compose import Composer
+from tokpack.runtime.hf.decoders import Decoder, make_decoder
+from tokpack.runtime.hf.fragment import Fragment, Range
+from tokpack.runtime.hf.models import Model, make_model
+from tokpack.runtime.hf.normalizers import Normalizer, make_normalizers
+from tokpack.runtime.hf.pre_tokenizers import make_pre_tokenizers
+from tokpack.runtime.hf.scripts import ScriptSplitter
+from tokpack.runtime.hf.sets import SPACE, WORD, CharSets
+from tokpack.runtime.spans import Spans
+from tokpack.runtime.split import ClassMap
+from tokpack.runtime.stream import WindowStream
+
+__all__ = ["HfPipeline"]
+
+_CACHED_WORDS = 1 << 16
+_CACHED_LENGTH = 64
+
+Matcher = Callable[[str], Iterable[Range]]
+Tokens = list[tuple[int, int]]
+
+
+class HfPipeline:
+    """Everything between a text and its ids; each stage is made when it is first used.
+
+    Attributes:
+        pieces: the vocabulary.
+        detokenizer: the way back.
+    """
+
+    def __init__(self, view: PackView) -> None:
+        self.pieces = PieceTable(view)
+        self._view = view
+        if view.meta["matching"] != "leftmost-longest":
+            raise UnsupportedError(f"a pack with the matching rule {view.meta['matching']!r}")
+        self._words: dict[str, Tokens] = {}
+        self._added: dict[int, str] | None = None
+        self.detokenizer = HfDetokenizer(view, self.pieces, self._matcher, self._shown_added)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        with meta_errors(self._view.file):
+            extras = self._view.about()["extras"]
+            return Composer(self._view.meta["post_processor"], extras, self.pieces.size)
+
+    @cached_property
+    def _around(self) -> tuple[list[int], list[int]]:
+        with meta_errors(self._view.file):
+            return Composer(self._view.meta["post_processor"], {}, self.pieces.size).around()
+
+    @cached_property
+    def _sets(self) -> CharSets:
+        return CharSets(self._view)
+
+    @cached_property
+    def _patterns(self) -> dict[str, re.Pattern[str]]:
+        with meta_errors(self._view.file):
+            # translated by tokpack.onig: explicit sets of class characters, no property of the interpreter's
+            return {str(source): re.compile(translated, re.ASCII) for source, translated in self._view.meta["onig"]}
+
+    @cached_property
+    def _class_map(self) -> ClassMap:
+        index, blocks = self._view.array("onig.index"), self._view.array("onig.blocks")
+        if len(index) != 0x1100 or not len(blocks) or max(index) >= len(blocks) // 256:
+            raise self.pieces.damaged("onig.index", "the class table is incomplete")
+        return ClassMap(index, blocks)
+
+    def _matcher(self, pattern: str, dialect: str) -> Matcher:
+        """What finds the matches of a pattern, as the library's ``Pattern`` does."""
+        if dialect == "literal":
+            compiled = re.compile(re.escape(pattern))
+            return lambda text: (match.span() for match in compiled.finditer(text))
+        if dialect != "onig":
+            raise UnsupportedError(f"a pack with a pattern of the dialect {dialect!r} under the library's rules")
+        return self._onig_matcher(pattern)
+
+    def _onig_matcher(self, pattern: str) -> Matcher:
+        def matches(text: str) -> Iterable[Range]:
+            compiled = self._patterns[pattern]
+            classes = text if text.isascii() else text.translate(self._class_map)
+            return (match.span() for match in compiled.finditer(classes))
+
+        return matches
+
+    @cached_property
+    def _normalizers(self) -> list[Normalizer]:
+        steps = self._view.meta["normalizer"]
+        with meta_errors(self._view.file):
+            matchers = [
+                self._matcher(step["pattern"], step["dialect"]) if step["kind"] == "replace" else None for step in steps
+            ]
+            return make_normalizers(steps, self._view, matchers)
+
+    @cached_property
+    def _pre_tokenizers(self) -> list[Callable[[Fragment], Iterable[Fragment]]]:
+        with meta_errors(self._view.file):
+            steps = self._view.meta["pre_tokenizer"]
+            return make_pre_tokenizers(steps, self._sets, ScriptSplitter(self._view), self._matcher)
+
+    @cached_property
+    def _model(self) -> Model:
+        with meta_errors(self._view.file):
+            return make_model(self._view, self.pieces)
+
+    @cached_property
+    def _passes(self) -> tuple[AddedMatcher, AddedMatcher]:
+        tokens = read_added(self._view, self.pieces.size)
+        raw = [token for token, normalized in tokens if not normalized]
+        later = [replace(t, pattern=self._shown_added()[t.id]) for t, normalized in tokens if normalized]
+
+        def is_word(char: str) -> bool:
+            return self._sets.has(char, WORD)
+
+        def is_space(char: str) -> bool:
+            return self._sets.has(char, SPACE)
+
+        return AddedMatcher(raw, is_word, is_space), AddedMatcher(later, is_word, is_space)
+
+    def _shown_added(self) -> dict[int, str]:
+        """Id → normalized content of the tokens that are matched in normalized text; they also decode to it."""
+        if self._added is None:
+            tokens = read_added(self._view, self.pieces.size)
+            self._added = {t.id: self._normalize(Fragment(t.pattern)).text for t, normalized in tokens if normalized}
+        return self._added
+
+    def _normalize(self, fragment: Fragment) -> Fragment:
+        for step in self._normalizers:
+            if fragment.origin is None:
+                text = step.apply(fragment.text)
+                if text is not fragment.text:
+                    fragment = Fragment(text, None, fragment.first)
+            else:
+                fragment = fragment.edit(step.edits(fragment.text))
+        return fragment
+
+    def _run(self, fragment: Fragment, parse_special: bool) -> Iterable[tuple[int, Fragment, Tokens]]:
+        """(id of an added token or -1, its text, tokens of the model)."""
+        first, second = self._passes
+        skip = not parse_special
+        for token, part in first.split(fragment, skip):
+            if token >= 0:
+                yield token, part, []
+                continue
+            for later, piece in second.split(self._normalize(part), skip):
+                if later >= 0:
+                    yield later, piece, []
+                    continue
+                for word in self._pre_tokenize(piece):
+                    yield -1, word, self._encode_word(word.text)
+
+    def _pre_tokenize(self, fragment: Fragment) -> Iterable[Fragment]:
+        parts = [fragment] if fragment.text else []
+        for step in self._pre_tokenizers:
+            parts = [piece for part in parts for piece in step(part) if piece.text]
+        return parts
+
+    def _encode_word(self, word: str) -> Tokens:
+        tokens = self._words.get(word)
+        if tokens is None:
+            tokens = self._model.encode(word)
+            if len(word) <= _CACHED_LENGTH:
+                if len(self._words) >= _CACHED_WORDS:
+                    self._words.clear()
+                self._words[word] = tokens
+        return tokens
+
+    def stream(self, special: bool) -> WindowStream:
+        """A decoder for ids that come one by one."""
+        return WindowStream(self.detokenizer, special)
+
+    def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
+        """See :meth:`tokpack.Tokenizer.encode`."""
+        ids = self._plain(text, parse_special)
+        if not add_special:
+            return ids
+        before, after = self._around
+        return [*before, *ids, *after]
+
+    def compose(
+        self,
+        text: str | bytes,
+        pair: str | bytes | None,
+        *,
+        add_special: bool,
+        parse_special: bool,
+        truncate: bool,
+        pad: bool,
+    ) -> tuple[list[int], list[int]]:
+        """(ids, type ids) of one text or of two, by the file's own template, truncation and padding."""
+        first = self._plain(text, parse_special)
+        second = None if pair is None else self._plain(pair, parse_special)
+        return self._composer.compose(first, second, add_special=add_special, truncate=truncate, pad=pad)
+
+    def _plain(self, text: str | bytes, parse_special: bool) -> list[int]:
+        ids: list[int] = []
+        for token, _, tokens in self._run(Fragment(_text(text)), parse_special):
+            if token >= 0:
+                ids.append(token)
+            else:
+                ids += [piece for piece, _ in tokens]
+        return ids
+
+    def encode_spans(self, text: str | bytes, add_special: bool, parse_special: bool) -> Spans:
+        """(id, start, end) of each token, in characters of a str or bytes of a bytes."""
+        chars = _text(text)
+        spans: Spans = []
+        origin = [(at, at + 1) for at in range(len(chars))]
+        for token, fragment, tokens in self._run(Fragment(chars, origin), parse_special):
+            places = fragment.origin or []
+            if token >= 0:
+                spans.append((token, *_stretch(places, 0, len(places))))
+            begin = 0
+            for piece, end in tokens:
+                # byte pieces of one character share its end
+                spans.append((piece, *_stretch(places, min(begin, end - 1), end)))
+                begin = end
+        if add_special:
+            before, after = self._around
+            size = len(chars)
+            spans = [*((t, 0, 0) for t in before), *spans, *((t, size, size) for t in after)]
+        return spans if isinstance(text, str) else _in_bytes(chars, spans)
+
+
+def _stretch(places: Sequence[Range], start: int, end: int) -> Range:
+    if start >= end or not places:
+        at = places[start][0] if start < len(places) else 0
+        return at, at
+    return places[start][0], max(places[end - 1][1], places[start][0])
+
+
+def _in_bytes(text: str, spans: Spans) -> Spans:
+    offsets = [0]
+    for char in text:
+        offsets.append(offsets[-1] + len(char.encode("utf-8")))
+    return [(token, offsets[start], offsets[end]) for token, start, end in spans]
+
+
+def _text(text: str | bytes) -> str:
+    """Text as the library takes it: Unicode without surrogates."""
+    try:
+        if isinstance(text, str):
+            if not text.isascii():
+                text.encode("utf-8")
+            return text
+        return bytes(text).decode("utf-8")
+    except UnicodeError as error:
+        hint = "decode it with errors='replace' first"
+        raise EncodeError(f"the library takes Unicode text only: {error}", hint=hint) from error
+
+
+def read_added(view: PackView, size: int) -> list[tuple[AddedToken, bool]]:
+    """Added tokens of a pack in file order, and whether each is matched in normalized text."""
+    ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
+    blob = view.raw("added.blob")
+    tokens = []
+    for i in range(min(len(ids), len(flags), len(offset) - 1)):
+        content = bytes(blob[offset[i] : offset[i + 1]]).decode("utf-8", "replace")
+        flag = flags[i]
+        if ids[i] < size:
+            special, single = bool(flag & SPECIAL), bool(flag & SINGLE_WORD)
+            token = AddedToken(ids[i], content, special, single, bool(flag & LSTRIP), bool(flag & RSTRIP))
+            tokens.append((token, bool(flag & NORMALIZED)))
+    return tokens
+
+
+class HfDetokenizer:
+    """Ids to text (``TokenizerImpl::decode``)."""
+
+    def __init__(
+        self,
+        view: PackView,
+        pieces: PieceTable,
+        matcher: Callable[[str, str], Matcher],
+        added: Callable[[], dict[int, str]],
+    ) -> None:
+        self._view = view
+        self._pieces = pieces
+        self._matcher = matcher
+        self._added = added
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        with meta_errors(self._view.file):
+            return make_decoder(self._view.meta["decoder"], self._matcher)
+
+    @cached_property
+    def _special(self) -> frozenset[str]:
+        tokens = read_added(self._view, self._pieces.size)
+        return frozenset(token.pattern for token, _ in tokens if token.special)
+
+    def text(self, token: int) -> str | None:
+        """Text of a token, None for an id without one."""
+        if not isinstance(token, int) or not 0 <= token < self._pieces.size or self._pieces.is_hole(token):
+            return None
+        shown = self._added().get(token)
+        return self._pieces.text(token).decode("utf-8", "replace") if shown is None else shown
+
+    def piece(self, token: int, special: bool) -> bytes:
+        """What the token alone decodes to."""
+        if self.text(token) is None:
+            raise EncodeError(f"id {token} is outside 0..{self._pieces.size - 1}, or has no piece")
+        return self.detokenize([token], False, special)
+
+    def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
+        """Text of ids as bytes; ids that do not exist are left out, as in the library."""
+        tokens = [text for text in map(self.text, ids) if text is not None]
+        if not unparse_special:
+            tokens = [text for text in tokens if text not in self._special]
+        return self._decoder.decode(tokens).encode("utf-8")

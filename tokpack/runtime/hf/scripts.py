@@ -1,0 +1,38 @@
+"""UnicodeScripts (``pre_tokenizers/unicode_scripts``): a new word where the script changes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tokpack.pack.view import PackView
+from tokpack.runtime.hf.fragment import Range
+
+__all__ = ["ScriptSplitter"]
+
+_ANY = 0  # spaces: start nothing
+
+
+class ScriptSplitter:
+    """The two-stage table ``hf.scripts.*`` of a pack: script number of each code point, 0 for any."""
+
+    def __init__(self, view: PackView) -> None:
+        self._index, self._blocks = view.array("hf.scripts.index"), view.raw("hf.scripts.blocks")
+        self._complete = len(self._index) == 0x1100
+
+    def _script(self, char: str) -> int:
+        code_point = ord(char)
+        at = self._index[code_point >> 8] << 8 | code_point & 255 if self._complete else 0
+        return self._blocks[at] if at < len(self._blocks) else _ANY
+
+    def split(self, text: str) -> list[Range]:
+        """Ranges of one script each. What stands before the first script is lost, as in the library."""
+        starts: list[int] = []
+        last: int | None = None
+        for at, char in enumerate(text):
+            script = self._script(char)
+            if script != _ANY:
+                if last != script:
+                    starts.append(at)
+                last = script
+        starts.append(len(text))
+        return [(start, end) for start, end in pairwise(starts) if start < end]
