@@ -86,11 +86,11 @@ def test_links_and_named_files_exist(page: Path) -> None:
 
 def test_every_finding_code_is_documented_and_every_documented_one_exists() -> None:
     sources = [*(ROOT / "tokpack").rglob("*.py"), *(ROOT / "formats").rglob("*.py")]
-    code = re.compile(r'"((?:gguf|mtok|ir)-[a-z0-9-]+)"')
+    code = re.compile(r'"((?:gguf|hf|mtok|ir)-[a-z0-9-]+)"')
     used = {match for path in sources for match in code.findall(path.read_text(encoding="utf-8"))}
     used |= {"gguf-bos-default", "gguf-eos-default"}  # put together from the role
     documented = set(
-        re.findall(r"`((?:gguf|mtok|ir)-[a-z0-9-]+)`", (ROOT / "docs/findings.md").read_text(encoding="utf-8"))
+        re.findall(r"`((?:gguf|hf|mtok|ir)-[a-z0-9-]+)`", (ROOT / "docs/findings.md").read_text(encoding="utf-8"))
     )
     assert used == documented
 

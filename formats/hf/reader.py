@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from .extras import as_extra
 from .getters import Obj, as_object
 from .json import load
 from .models import ModelParts, read_model
+from .normal_forms import normal_form_findings
 from .normalizers import read_normalizer
 from .notes import Notes
 from .padding import check_padding, check_truncation
@@ -123,7 +125,7 @@ def _build(root: Obj, file: str | None, folder: Path | None, limits: Limits, not
     elif file is not None:
         _note_unread(Path(file), notes)
     _check_template_ids(post_processor, len(vocab), notes)
-    return TokenizerIR(
+    ir = TokenizerIR(
         reference=Reference.HUGGINGFACE,
         rules=RULES,
         unicode=UNICODE,
@@ -142,6 +144,7 @@ def _build(root: Obj, file: str | None, folder: Path | None, limits: Limits, not
         extras=extras | companions.extras,
         findings=tuple(notes.findings),
     )
+    return replace(ir, findings=(*ir.findings, *normal_form_findings(ir)))
 
 
 def _check_top(root: Obj) -> None:

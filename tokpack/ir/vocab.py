@@ -48,13 +48,13 @@ class Vocab:
             Equal texts under two ids are legal here.
         types: uint8 ``[len(pieces)]``, the source's own type numbers (:class:`PieceType` where it is one of those).
         attrs: uint16 ``[len(pieces)]``, :class:`PieceAttr` bits in effect.
-        scores: float32 ``[len(pieces)]``, or None when the source has none.
+        scores: float32 ``[len(pieces)]`` (float64 where the source has doubles), or None when it has none.
     """
 
     pieces: tuple[bytes | None, ...]
     types: NDArray[np.uint8]
     attrs: NDArray[np.uint16]
-    scores: NDArray[np.float32] | None = None
+    scores: NDArray[np.float32] | NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.pieces)

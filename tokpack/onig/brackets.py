@@ -1,6 +1,7 @@
 """Bracket classes: ``[…]`` with ranges, nested classes, ``&&``, POSIX brackets (Oniguruma, regparse.c, prs_cc).
 
-In brackets ``\\w`` is another set than outside, where a table of Latin-1 decides on the code points below 100 (observed).
+In brackets ``\\w`` lacks B2 B3 B9 BC BD BE, which it has outside, where a table of Latin-1 decides below 100; and
+``[:punct:]`` holds the symbols, ``\\p{Punct}`` does not (both observed).
 """
 
 from __future__ import annotations

@@ -145,7 +145,9 @@ def main(folder: str) -> None:
         "grapheme": _runs(_graphemes()),
         "compose": {"pairs": _composition(canonical, maps["nfc"])},
     }
-    arrays: dict[str, Any] = {f"{name}_{part}": array for name, table in tables.items() for part, array in table.items()}
+    arrays: dict[str, Any] = {
+        f"{name}_{part}": array for name, table in tables.items() for part, array in table.items()
+    }
     np.savez_compressed(Path(__file__).with_name("huggingface_tables.npz"), **arrays)
 
 

@@ -34,9 +34,8 @@ class CharNormalizer:
 
     def edits(self, text: str) -> list[tuple[int, int, str]]:
         """One edit for each character that changes."""
-        table = self._table
-        changes = ((at, char, table[ord(char)]) for at, char in enumerate(text))
-        return [(at, at + 1, new) for at, char, new in changes if new != char]
+        changed = {char: new for char in set(text) if (new := self._table[ord(char)]) != char}
+        return [(at, at + 1, changed[char]) for at, char in enumerate(text) if char in changed] if changed else []
 
 
 class ByteLevelNormalizer(CharNormalizer):

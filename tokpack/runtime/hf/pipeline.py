@@ -137,6 +137,10 @@ class HfPipeline:
             self._added = {t.id: self._normalize(Fragment(t.pattern)).text for t, normalized in tokens if normalized}
         return self._added
 
+    def normalize(self, text: str) -> str:
+        """``text`` after the normalizers."""
+        return self._normalize(Fragment(text)).text
+
     def _normalize(self, fragment: Fragment) -> Fragment:
         for step in self._normalizers:
             if fragment.origin is None:
