@@ -101,3 +101,10 @@ def test_exit_codes_are_documented() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for number, meaning in EXIT_CODES.items():
         assert f"| {number} | {meaning} |" in text
+
+
+def test_every_section_of_the_index_is_documented() -> None:
+    from tokpack.pack.layout import SECTIONS
+
+    text = (ROOT / "docs/index-format.md").read_text(encoding="utf-8")
+    assert set(SECTIONS) <= set(re.findall(r"`([a-z0-9]+(?:\.[a-z0-9_]+)*)`", text))

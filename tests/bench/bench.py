@@ -64,6 +64,7 @@ def peer(path: Path, texts: list[str]) -> tuple[float, float] | None:
 def row(path: Path, folder: Path, texts: list[str]) -> str:
     """One line of the table."""
     pack = folder / (path.stem + ".mtok")
+    read = median_ms(lambda: tokpack.read(path), 3)
     convert = median_ms(lambda: tokpack.convert(path, pack, force=True), 3)
     load = median_ms(lambda: tokpack.load(pack), 50)
     tokenizer = tokpack.load(pack)
@@ -79,7 +80,9 @@ def row(path: Path, folder: Path, texts: list[str]) -> str:
     other = peer(path, texts)
     theirs = f"{other[0]:9.0f} {other[1]:7.2f}" if other else f"{'-':>9} {'-':>7}"
     size = f"{tokenizer.vocab_size:8,} {pack.stat().st_size / 1e6:6.1f}"
-    return f"{path.stem:<28} {size} {convert:8.0f} {load:8.3f} {cold:8.1f} {prompt:8.0f} {speed:7.2f} {theirs}"
+    return (
+        f"{path.stem:<28} {size} {read:6.0f} {convert:8.0f} {load:8.3f} {cold:8.1f} {prompt:8.0f} {speed:7.2f} {theirs}"
+    )
 
 
 def main(paths: list[Path]) -> None:
@@ -88,7 +91,7 @@ def main(paths: list[Path]) -> None:
     texts = [page.read_text(encoding="utf-8") for page in pages if ".venv" not in page.parts][:60]
     print(f"{sum(map(len, texts)):,} characters in {len(texts)} texts; times in ms, speeds in MB/s, prompt in µs")
     print(
-        f"{'vocabulary':<28} {'pieces':>8} {'MB':>6} {'convert':>8} {'load':>8} {'cold':>8} {'prompt':>8} {'MB/s':>7}"
+        f"{'vocabulary':<28} {'pieces':>8} {'MB':>6} {'read':>6} {'convert':>8} {'load':>8} {'cold':>8} {'prompt':>8} {'MB/s':>7}"
         f" {'llama ld':>9} {'MB/s':>7}"
     )
     with tempfile.TemporaryDirectory() as folder:
