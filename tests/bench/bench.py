@@ -91,8 +91,8 @@ def main(paths: list[Path]) -> None:
     texts = [page.read_text(encoding="utf-8") for page in pages if ".venv" not in page.parts][:60]
     print(f"{sum(map(len, texts)):,} characters in {len(texts)} texts; times in ms, speeds in MB/s, prompt in µs")
     print(
-        f"{'vocabulary':<28} {'pieces':>8} {'MB':>6} {'read':>6} {'convert':>8} {'load':>8} {'cold':>8} {'prompt':>8} {'MB/s':>7}"
-        f" {'llama ld':>9} {'MB/s':>7}"
+        f"{'vocabulary':<28} {'pieces':>8} {'MB':>6} {'read':>6} {'convert':>8} {'load':>8}"
+        f" {'cold':>8} {'prompt':>8} {'MB/s':>7} {'llama ld':>9} {'MB/s':>7}"
     )
     with tempfile.TemporaryDirectory() as folder:
         for path in paths:
