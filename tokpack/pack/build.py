@@ -36,7 +36,7 @@ def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = (
 def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
     """All sections as bytes; UnsupportedError when the runtime has no model for ``ir``."""
     table = SymbolTable(ir)
-    patterns: list[list[str]] = []
+    patterns: list[list[Any]] = []
     if ir.reference is Reference.HUGGINGFACE:
         from tokpack.pack.hf import hf_patterns, hf_sections
 

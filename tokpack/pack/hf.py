@@ -54,14 +54,14 @@ def _sources(ir: TokenizerIR) -> list[str]:
     return list(found)
 
 
-def hf_patterns(ir: TokenizerIR) -> tuple[list[list[str]], Sections]:
-    """([source, translated] pairs for the meta section, class table)."""
+def hf_patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
+    """([source, translated, whether it can match nothing] for the meta section, class table)."""
     sources = _sources(ir)
     if not sources:
         return [], {}
     translated = translate(sources)
-    pairs = [[source, pattern] for source, pattern in zip(sources, translated.patterns, strict=True)]
-    return pairs, {
+    entries = [list(entry) for entry in zip(sources, translated.patterns, translated.can_be_empty, strict=True)]
+    return entries, {
         "onig.index": translated.index.astype("<u2").tobytes(),
         "onig.blocks": translated.blocks.astype("<u2").tobytes(),
     }

@@ -67,10 +67,14 @@ class HfPipeline:
         return CharSets(self._view)
 
     @cached_property
-    def _patterns(self) -> dict[str, re.Pattern[str]]:
+    def _patterns(self) -> dict[str, tuple[re.Pattern[str], bool]]:
         with meta_errors(self._view.file):
             # translated by tokpack.onig: explicit sets of class characters, no property of the interpreter's
-            return {str(source): re.compile(translated, re.ASCII) for source, translated in self._view.meta["onig"]}
+            flags = re.ASCII | re.DOTALL
+            return {
+                str(source): (re.compile(translated, flags), bool(empty))
+                for source, translated, empty in self._view.meta["onig"]
+            }
 
     @cached_property
     def _class_map(self) -> ClassMap:
@@ -83,16 +87,16 @@ class HfPipeline:
         """What finds the matches of a pattern, as the library's ``Pattern`` does."""
         if dialect == "literal":
             compiled = re.compile(re.escape(pattern))
-            return lambda text: (match.span() for match in compiled.finditer(text))
+            return lambda text: _matches(compiled, text, not pattern)
         if dialect != "onig":
             raise UnsupportedError(f"a pack with a pattern of the dialect {dialect!r} under the library's rules")
         return self._onig_matcher(pattern)
 
     def _onig_matcher(self, pattern: str) -> Matcher:
         def matches(text: str) -> Iterable[Range]:
-            compiled = self._patterns[pattern]
+            compiled, can_be_empty = self._patterns[pattern]
             classes = text if text.isascii() else text.translate(self._class_map)
-            return (match.span() for match in compiled.finditer(classes))
+            return _matches(compiled, classes, can_be_empty)
 
         return matches
 
@@ -237,6 +241,33 @@ class HfPipeline:
             size = len(chars)
             spans = [*((t, 0, 0) for t in before), *spans, *((t, size, size) for t in after)]
         return spans if isinstance(text, str) else _in_bytes(chars, spans)
+
+
+def _matches(pattern: re.Pattern[str], text: str, can_be_empty: bool) -> Iterable[Range]:
+    """Matches as the library's ``find_iter`` gives them.
+
+    It drops an empty match right behind the match before, and goes on one character later.
+    """
+    if not can_be_empty:
+        return (match.span() for match in pattern.finditer(text))
+    return _careful_matches(pattern, text)
+
+
+def _careful_matches(pattern: re.Pattern[str], text: str) -> Iterable[Range]:
+    at, last = 0, -1
+    while at <= len(text):
+        match = pattern.search(text, at)
+        if match is None:
+            return
+        start, end = match.span()
+        if start == end:
+            at = end + 1
+            if end == last:
+                continue
+        else:
+            at = end
+        last = end
+        yield start, end
 
 
 def _stretch(places: Sequence[Range], start: int, end: int) -> Range:
