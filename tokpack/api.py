@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokpack.errors import FormatError, Location, LossError, RefusedError, UnsupportedError, UsageError
+from tokpack.errors import FormatError, Location, LossError, RefusedError, TokpackError, UnsupportedError, UsageError
 from tokpack.findings import Finding, Severity, refuse_unless_allowed
 from tokpack.output import check_target, write_files
 from tokpack.pack.view import PackView, find_footer, has_index, map_pack, open_pack
@@ -60,7 +60,10 @@ def open_view(
     ir = read(name, format, **options)
     if allow is not None:
         refuse_unless_allowed((*ir.findings, *ir.validate()), allow, name)
-    return PackView(build_pack(ir), name), False
+    try:
+        return PackView(build_pack(ir), name), False
+    except TokpackError as error:
+        raise error.in_file(name) from error.__cause__
 
 
 def _open_index(name: str, format: str | None) -> PackView | None:  # noqa: A002

@@ -29,10 +29,11 @@ class Fragment:
         origin = None if self.origin is None else self.origin[start:end]
         return Fragment(self.text[start:end], origin, self.first and start == 0)
 
-    def edit(self, edits: Iterable[tuple[int, int, str]]) -> Fragment:
+    def edit(self, edits: Iterable[tuple[int, int, str]], *, to_last: bool = False) -> Fragment:
         """With (start, end, replacement) applied; ascending, without overlaps.
 
-        A replacement comes from all that it replaces; an insertion from the character behind it.
+        A replacement comes from all that it replaces, or with ``to_last`` from the last character of that; an insertion
+        from the character behind it.
         """
         parts: list[str] = []
         origin: list[Range] | None = None if self.origin is None else []
@@ -41,7 +42,7 @@ class Fragment:
             parts += (self.text[last:start], content)
             if origin is not None:
                 origin += self.origin_of(last, start)
-                origin += [self._span(start, end)] * len(content)
+                origin += [self._span(end - 1 if to_last and start < end else start, end)] * len(content)
             last = end
         parts.append(self.text[last:])
         if origin is not None:

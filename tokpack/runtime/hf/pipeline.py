@@ -145,14 +145,24 @@ class HfPipeline:
         """``text`` after the normalizers."""
         return self._normalize(Fragment(text)).text
 
+    @cached_property
+    def _asks_for_first(self) -> bool:
+        """Whether a step treats text that begins at the first character of the input in its own way."""
+        steps = self._view.meta["pre_tokenizer"]
+        return any(step["kind"] == "metaspace" and step["prepend_scheme"] == "first" for step in steps)
+
     def _normalize(self, fragment: Fragment) -> Fragment:
-        for step in self._normalizers:
+        for step, plain in zip(self._normalizers, self._view.meta["normalizer"], strict=True):
             if fragment.origin is None:
                 text = step.apply(fragment.text)
                 if text is not fragment.text:
                     fragment = Fragment(text, None, fragment.first)
-            else:
-                fragment = fragment.edit(step.edits(fragment.text))
+                continue
+            # replaced text belongs to the last character that it replaces (``replace``, normalizer.rs)
+            edited = fragment.edit(step.edits(fragment.text), to_last=plain["kind"] == "replace")
+            if edited.origin and plain["kind"] != "precompiled":  # a charsmap that removes characters leaves no trace
+                edited = replace(edited, first=edited.origin[0][0] == 0)
+            fragment = edited
         return fragment
 
     def _run(self, fragment: Fragment, parse_special: bool) -> Iterable[tuple[int, Fragment, Tokens]]:
@@ -215,7 +225,9 @@ class HfPipeline:
 
     def _plain(self, text: str | bytes, parse_special: bool) -> list[int]:
         ids: list[int] = []
-        for token, _, tokens in self._run(Fragment(_text(text)), parse_special):
+        chars = _text(text)
+        origin = [(at, at + 1) for at in range(len(chars))] if self._asks_for_first else None
+        for token, _, tokens in self._run(Fragment(chars, origin), parse_special):
             if token >= 0:
                 ids.append(token)
             else:
