@@ -11,6 +11,7 @@ Rules come from MNN tag 3.6.1 (``transformers/llm/engine/src/tokenizer/tokenizer
 * :mod:`~tokpack.formats.mnn.lower`: which data gives the ids of a tokenizer, with one module per model
   (``byte_pair``, ``score_merge``, ``word_piece``, ``unigram``) and one per hard part: ``specials``, ``patterns``,
   ``cuts`` (splits that only make it faster), ``char_map`` and ``charsmap``;
+* ``hf`` and ``hf_*``: the same for tokenizers of the library ``tokenizers``, one module per part of a tokenizer.json;
 * :mod:`~tokpack.formats.mnn.losses`: where the engine still gives something else.
 """
 

@@ -22,8 +22,10 @@ __all__ = [
     "fallback_losses",
     "general_losses",
     "merge_losses",
+    "not_kept",
     "pattern_losses",
     "piece_losses",
+    "reached",
     "unknown_losses",
     "whole_word_losses",
 ]
@@ -140,9 +142,7 @@ def whole_word_losses(ir: TokenizerIR, pieces: Sequence[bytes]) -> list[Finding]
     lost = [
         piece
         for index, piece in enumerate(pieces)
-        if not attrs[index] & _SPECIAL
-        and (model.ignore_merges or not piece.strip(b"\n"))
-        and not _reached(piece, ranks)
+        if not attrs[index] & _SPECIAL and (model.ignore_merges or not piece.strip(b"\n")) and not reached(piece, ranks)
     ]
     if not lost:
         return []
@@ -154,7 +154,7 @@ def whole_word_losses(ir: TokenizerIR, pieces: Sequence[bytes]) -> list[Finding]
     return [Finding("mtok-whole-words", Severity.IDS, message)]
 
 
-def _reached(piece: bytes, ranks: Mapping[tuple[bytes, bytes], int]) -> bool:
+def reached(piece: bytes, ranks: Mapping[tuple[bytes, bytes], int]) -> bool:
     """Whether merging the characters of ``piece`` ends in ``piece``; not tried for very long ones."""
     if len(piece) > _LONGEST_MERGED:
         return False
@@ -199,7 +199,7 @@ def general_losses(ir: TokenizerIR) -> list[Finding]:
             "before n't; llama.cpp does it the other way round"
         )
         findings.append(Finding("mtok-clean-spaces", Severity.TEXT, message))
-    return findings + _around_losses(ir) + _not_kept(ir)
+    return findings + _around_losses(ir) + not_kept(ir)
 
 
 def _around_losses(ir: TokenizerIR) -> list[Finding]:
@@ -220,7 +220,7 @@ def _around_losses(ir: TokenizerIR) -> list[Finding]:
     return findings
 
 
-def _not_kept(ir: TokenizerIR) -> list[Finding]:
+def not_kept(ir: TokenizerIR) -> list[Finding]:
     """Facts that have no place in the body; the index keeps them."""
     findings = []
     roles = sorted(set(ir.specials.roles) - {"bos", "eos"})

@@ -1,4 +1,4 @@
-"""From a llama.cpp tokenizer to the body of a ``.mtok`` file.
+"""From a tokenizer to the body of a ``.mtok`` file: llama.cpp's here, those of ``tokenizers`` in ``hf``.
 
 One module per model says what MNN's model, normalizer and pre-tokenizer have to be; here stands what all of them have
 in common, and which models MNN has no form for.
@@ -30,6 +30,7 @@ from . import losses
 from .body import MtokBody
 from .byte_pair import lower_byte_pair
 from .core import Core, Texts, decoder, refuse
+from .hf import lower_hf
 from .score_merge import lower_score_merge
 from .specials import place
 from .unigram import lower_unigram
@@ -58,6 +59,8 @@ def lower(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
         UnsupportedError: for a tokenizer that MNN has no form for.
         LossError: for what the format cannot hold.
     """
+    if ir.reference is Reference.HUGGINGFACE:
+        return lower_hf(ir)
     family = _family(ir)
     pieces = _pieces(ir)
     index = {piece: number for number, piece in enumerate(pieces)}

@@ -29,7 +29,7 @@ from tokpack.ir.steps import Split as SplitStep
 
 from .parts import Split
 
-__all__ = ["GROUP_LIMIT", "lower_split", "repeats_group", "uses_wregex"]
+__all__ = ["GROUP_LIMIT", "lower_split", "repeats_group", "runs", "uses_wregex"]
 
 GROUP_LIMIT = 10_000  # match_seq: repetitions of a group
 
@@ -46,7 +46,7 @@ def _table() -> dict[tuple[str, str], tuple[Split, ...]]:
             elif "cut_after" in rule:
                 steps.append(_cut_after(rule["cut_after"]))
             else:
-                steps += _runs(rule["runs"], rule.get("lead"))
+                steps += runs(rule["runs"], rule.get("lead"))
         table[row["engine"], row["pattern"]] = tuple(steps)
     return table
 
@@ -84,7 +84,7 @@ def _cut_after(pattern: str) -> Split:
     return Split(pattern, behavior="merged-with-previous")
 
 
-def _runs(members: str, lead: str | None) -> list[Split]:
+def runs(members: str, lead: str | None) -> list[Split]:
     """Isolate runs of ``[members]``, each with one optional character of ``[lead]`` before it.
 
     No character of ``lead`` may be in the class. No two matches of one Split are neighbours: neighbours would be

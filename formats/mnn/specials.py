@@ -25,7 +25,7 @@ from tokpack.unicode import byte_level
 
 from .parts import AddedToken
 
-__all__ = ["Placement", "place", "shown"]
+__all__ = ["Placement", "place", "respell", "shown"]
 
 _DROPPED = int(PieceAttr.CONTROL | PieceAttr.UNKNOWN)  # what llama.cpp's detokenizer leaves out
 _LONGEST_CHECKED = 256  # longer special tokens are not searched for overlaps; no real one has half of that
@@ -67,7 +67,7 @@ def shown(piece: bytes, alphabet: AlphabetKind) -> bytes | None:
 def place(ir: TokenizerIR, pieces: Sequence[bytes], merges: Iterable[tuple[bytes, bytes]]) -> Placement:
     """Decide for every added token of ``ir`` (in llama.cpp's matching order)."""
     result = Placement()
-    result.spelling = _respell(ir, pieces, merges)
+    result.spelling = respell(ir, pieces, merges)
     header: list[SpecialToken] = []
     later: list[SpecialToken] = []
     for token in ir.added_tokens:
@@ -105,7 +105,7 @@ def place(ir: TokenizerIR, pieces: Sequence[bytes], merges: Iterable[tuple[bytes
     return result
 
 
-def _respell(ir: TokenizerIR, pieces: Sequence[bytes], merges: Iterable[tuple[bytes, bytes]]) -> dict[int, bytes]:
+def respell(ir: TokenizerIR, pieces: Sequence[bytes], merges: Iterable[tuple[bytes, bytes]]) -> dict[int, bytes]:
     """Spell special tokens byte-level where MNN would otherwise print and match another text.
 
     A special token of a GGUF file is spelled as it is; MNN maps every piece back through GPT-2's alphabet and turns

@@ -70,7 +70,7 @@ def chosen(count: int) -> list[int]:
 
 def compare(tokenizer: tokpack.Tokenizer, golden: Golden, texts: list[str], label: str) -> None:
     wrong: list[Any] = []
-    for i in chosen(len(texts)):
+    for i in chosen(len(texts)) if len(texts) > SAMPLE else range(len(texts)):
         if i in golden.failed:
             continue
         text, ids = texts[i], golden.ids[i]
@@ -97,10 +97,13 @@ def test_there_are_golden_files() -> None:
 def test_tokenizer(name: str, shared_data: SharedData, tmp_path: Path) -> None:
     source = shared_data(f"data/hf/{name}/tokenizer.json")
     golden, texts = load_golden(name), corpus()
-    compare(tokpack.load(source), golden, texts, name)
+    tokenizer = tokpack.load(source)
+    compare(tokenizer, golden, texts, name)
     target = tmp_path / f"{name}.tokpack"
-    tokpack.convert(source, target, allow=[finding.code for finding in tokpack.read(source).findings])
-    compare(tokpack.load(target), golden, texts, target.name)
+    tokpack.convert(source, target)
+    # a tokenizer that is not a pack runs from a pack in memory; if it is the same one, so are its ids
+    assert target.read_bytes() == tokenizer.view.data
+    compare(tokpack.load(target), golden, texts[:100], target.name)
 
 
 def recorded(name: str) -> dict[str, Any]:

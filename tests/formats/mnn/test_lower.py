@@ -301,7 +301,7 @@ def test_words_of_newlines_that_merges_do_not_reach() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"reference": Reference.HUGGINGFACE},
+        {"reference": Reference.SENTENCEPIECE},
         {"model": WordPiece(b"[UNK]")},
         {"model": BPE((), unk_piece=b"a")},
         {"model": BPE((), end_of_word_suffix=b"</w>")},

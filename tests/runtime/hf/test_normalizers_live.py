@@ -32,7 +32,7 @@ tokenizers = pytest.importorskip("tokenizers", reason="the tokenizers library is
 if tokenizers.__version__ != "0.23.3":
     pytest.skip(f"tokenizers {tokenizers.__version__} is not the reference, 0.23.3 is", allow_module_level=True)
 
-ALL = os.environ.get("TOKPACK_GOLDEN") == "all"
+ALL = os.environ.get("TOKPACK_NORMALIZERS") == "all"  # some ten minutes
 CHARSMAPS = ("t5_small", "marian_nmt")  # the two that the shared tokenizers have
 PAIRS: dict[str, tuple[list[Normalizer], Any]] = {}
 CHARS = st.one_of(st.sampled_from("".join(POOLS)), st.characters(exclude_categories=["Cs"]))
@@ -80,7 +80,7 @@ def test_nasty_texts(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_code_point(name: str) -> None:
-    """Each one alone, and in contexts; a seeded part of them unless TOKPACK_GOLDEN=all."""
+    """Each one alone, and in contexts; a seeded part of them unless TOKPACK_NORMALIZERS=all."""
     source = random.Random(name)
     codes: Any = range(0x110000) if ALL else sorted(source.sample(range(0x110000), 1000) + list(range(0, 0x3100, 29)))
     ours, theirs = pair(name)
