@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tokpack.errors import Location
+from tokpack.errors import EncodeError, Location
 from tokpack.findings import Finding, Severity
 from tokpack.ir import AddedToken, TokenizerIR, Vocab, WordLevel
 from tokpack.ir.steps import Dialect, Replace
@@ -30,9 +30,13 @@ def normal_form_findings(ir: TokenizerIR) -> list[Finding]:
     tokens = [token for token in ir.added_tokens if token.normalized]
     found = _empty_matches(ir)
     if tokens and ir.normalizer:
-        normalize = _normalizer(ir, tokens)
-        found += _empty_forms(tokens, normalize)
-        found += same_normal_forms(tokens, normalize)
+        try:
+            normalize = _normalizer(ir, tokens)
+            found += _empty_forms(tokens, normalize)
+            found += same_normal_forms(tokens, normalize)
+        except EncodeError as error:
+            message = f"the normalizer fails on an added token, on which tokenizers aborts as it loads: {error.what}"
+            found.append(Finding("hf-panic", Severity.REFUSE, message, Location(None, "normalizer")))
     return found
 
 
