@@ -50,11 +50,9 @@ def open_view(
     ``allow`` None lets every finding pass, for programs that only look.
     """
     name = os.fspath(path)
-    if format in (None, "mtok", "tokpack") and not Path(name).is_dir():
-        view = _open_index(name, format)
-        if view is not None:
-            _no_options(options)
-            return view, True
+    if format in (None, "mtok", "tokpack") and not Path(name).is_dir() and has_index(name):
+        _no_options(options)
+        return open_pack(name), True
     from tokpack.pack.build import build_pack
 
     ir = read(name, format, **options)
@@ -64,19 +62,6 @@ def open_view(
         return PackView(build_pack(ir), name), False
     except TokpackError as error:
         raise error.in_file(name) from error.__cause__
-
-
-def _open_index(name: str, format: str | None) -> PackView | None:  # noqa: A002
-    """The mapped pack, or None when the file has no index (or, for an .mtok, one of another body)."""
-    if not has_index(name):
-        return None
-    try:
-        return open_pack(name)
-    except UnsupportedError:
-        raise
-    except FormatError as error:
-        error.hint = "convert the tokenizer again"
-        raise
 
 
 def _no_options(options: dict[str, Any]) -> None:
