@@ -162,6 +162,18 @@ class PackView:
         view = self.raw(name)
         return view if spec.code == "B" else cast("Any", view).cast(spec.code)
 
+    def two_stage(self, name: str) -> tuple[memoryview[Any], memoryview[Any]]:
+        """``NAME.index`` and ``NAME.blocks``: the value of code point c is ``blocks[index[c >> 8] << 8 | c & 255]``.
+
+        Raises FormatError unless that lies inside the table for every code point.
+        """
+        index, blocks = self.array(f"{name}.index"), self.array(f"{name}.blocks")
+        if len(index) != 0x1100 or max(index) >= len(blocks) // 256:
+            where = Location(self.file, f"{name}.index")
+            what = "the index is damaged: the table does not cover all code points"
+            raise FormatError(what, location=where, hint="convert the tokenizer again")
+        return index, blocks
+
     def about(self) -> dict[str, Any]:
         """Origins, templates, extras and findings, decoded on demand."""
         return unpack_map(self.raw("about"), "the about section of the index", self.file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tokpack.errors import FormatError, Location
 from tokpack.pack.view import PackView
 
 __all__ = ["CharActions"]
@@ -17,11 +16,7 @@ class CharActions:
     """The two-stage table ``char.*``, with a cache of the characters seen."""
 
     def __init__(self, view: PackView) -> None:
-        index, blocks = view.array("char.index"), view.array("char.blocks")
-        if len(index) != 0x1100 or not len(blocks) or max(index) >= len(blocks) // 256:
-            where = Location(view.file, "char.index")
-            raise FormatError("the index is damaged: the character table is incomplete", location=where)
-        self._index, self._blocks = index, blocks
+        self._index, self._blocks = view.two_stage("char")
         self._seen: dict[str, int] = {}
 
     def action(self, char: str) -> int:

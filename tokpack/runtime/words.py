@@ -76,11 +76,8 @@ class WordFragments:
     def _splitter(self) -> Splitter:
         view = self._view
         with meta_errors(view.file):
-            index, blocks = view.array("class.index"), view.raw("class.blocks")
-            if len(index) != 0x1100 or not len(blocks) or max(index) >= len(blocks) // 256:
-                raise self._pieces.damaged("class.index", "the class table is incomplete")
             spaces = dict.fromkeys(view.array("class.spaces").tolist(), 0x0B)
-            return Splitter(self._steps, ClassMap(index, blocks), spaces)
+            return Splitter(self._steps, ClassMap(*view.two_stage("class")), spaces)
 
     @cached_property
     def _kmers(self) -> dict[str, int]:

@@ -78,10 +78,7 @@ class HfPipeline:
 
     @cached_property
     def _class_map(self) -> ClassMap:
-        index, blocks = self._view.array("onig.index"), self._view.array("onig.blocks")
-        if len(index) != 0x1100 or not len(blocks) or max(index) >= len(blocks) // 256:
-            raise self.pieces.damaged("onig.index", "the class table is incomplete")
-        return ClassMap(index, blocks)
+        return ClassMap(*self._view.two_stage("onig"))
 
     def _matcher(self, pattern: str, dialect: str) -> Matcher:
         """What finds the matches of a pattern, as the library's ``Pattern`` does."""

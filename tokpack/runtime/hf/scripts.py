@@ -16,13 +16,11 @@ class ScriptSplitter:
     """The two-stage table ``hf.scripts.*`` of a pack: script number of each code point, 0 for any."""
 
     def __init__(self, view: PackView) -> None:
-        self._index, self._blocks = view.array("hf.scripts.index"), view.raw("hf.scripts.blocks")
-        self._complete = len(self._index) == 0x1100
+        self._index, self._blocks = view.two_stage("hf.scripts")
 
     def _script(self, char: str) -> int:
         code_point = ord(char)
-        at = self._index[code_point >> 8] << 8 | code_point & 255 if self._complete else 0
-        return self._blocks[at] if at < len(self._blocks) else _ANY
+        return int(self._blocks[self._index[code_point >> 8] << 8 | code_point & 255])
 
     def split(self, text: str) -> list[Range]:
         """Ranges of one script each. What stands before the first script is lost, as in the library."""

@@ -6,7 +6,6 @@ unicode_categories (Unicode 8.0) with the ASCII symbols.
 
 from __future__ import annotations
 
-from tokpack.errors import FormatError, Location
 from tokpack.pack.view import PackView
 
 __all__ = ["NUMERIC", "PUNCTUATION", "SPACE", "WORD", "CharSets"]
@@ -19,11 +18,7 @@ class CharSets:
     """The two-stage table ``hf.sets.*`` of a pack."""
 
     def __init__(self, view: PackView) -> None:
-        index, blocks = view.array("hf.sets.index"), view.raw("hf.sets.blocks")
-        if len(index) != 0x1100 or not len(blocks) or max(index) >= len(blocks) // 256:
-            where = Location(view.file, "hf.sets.index")
-            raise FormatError("the index is damaged: the table of character sets is incomplete", location=where)
-        self._classes = _Classes(index, blocks)
+        self._classes = _Classes(*view.two_stage("hf.sets"))
 
     def classes(self, text: str) -> str:
         """``text`` with each character replaced by the character of its class."""
