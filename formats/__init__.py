@@ -20,6 +20,7 @@ from tokpack.errors import UsageError
 __all__ = ["SNIFF_BYTES", "Format", "all_formats", "by_suffix", "get", "of_folder", "sniff"]
 
 SNIFF_BYTES = 4096
+_TEKKEN_KEYS = (b'"token_bytes"', b'"default_vocab_size"', b'"num_vocab_tokens"')
 _MNN_HEADER = re.compile(rb"430 ([0-9])\r?\n")
 
 
@@ -63,9 +64,18 @@ _BUILT_IN = (
         reads=True,
         reference="huggingface",
     ),
-    Format("mnn-txt", "MNN tokenizer.txt", None),
-    Format("sentencepiece", "SentencePiece model", None),
-    Format("tiktoken", "tiktoken ranks", None),
+    Format("mnn", "MNN .mtok, its body alone", "tokpack.formats.mnn.plain", reads=True, reference="mnn"),
+    Format("mnn-txt", "MNN tokenizer.txt", "tokpack.formats.mnn.text", reads=True, reference="mnn"),
+    Format(
+        "sentencepiece",
+        "SentencePiece .model",
+        "tokpack.formats.sentencepiece",
+        (".model",),
+        reads=True,
+        reference="sentencepiece",
+    ),
+    Format("tiktoken", "tiktoken ranks", "tokpack.formats.tiktoken.ranks", reads=True, reference="tiktoken"),
+    Format("tekken", "Mistral tekken.json", "tokpack.formats.tiktoken.tekken", reads=True, reference="tiktoken"),
 )
 
 
@@ -110,13 +120,28 @@ def sniff(head: bytes) -> Format | None:
     if mnn:
         return formats["mtok" if mnn[1] == b"4" else "mnn-txt"]
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith(b"{") and any(key in text for key in _TEKKEN_KEYS):
+        return formats["tekken"]
     if text.startswith(b"{") and (b'"model"' in text or b'"added_tokens"' in text or _opens_json(text)):
         return formats["tokenizer.json"]
-    if re.match(rb"\n.{1,4}\n.{1,60}<unk>", head, re.DOTALL):
+    if _opens_pieces(head):
         return formats["sentencepiece"]
     if re.match(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\r?\n", head):
         return formats["tiktoken"]
     return None
+
+
+def _opens_pieces(head: bytes) -> bool:
+    """Whether a protobuf begins with a sentencepiece piece: field 1, a message that begins with a text and a score."""
+    if head[:1] != b"\n" or len(head) < 4:
+        return False
+    size, at = head[1], 2
+    if size >= 0x80:
+        size, at = (size & 0x7F) | head[2] << 7, 3
+    inner = head[at : at + size]
+    return (
+        len(inner) > 2 and inner[0] == 0x0A and inner[1] < 0x80 and inner[2 + inner[1] :][:1] in (b"", b"\x15", b"\x18")
+    )
 
 
 def _opens_json(text: bytes) -> bool:

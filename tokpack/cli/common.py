@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -18,7 +19,6 @@ __all__ = [
     "FILE",
     "emit_json",
     "read_data",
-    "reader_options",
     "report",
     "source_options",
 ]
@@ -28,22 +28,40 @@ FILE = click.Path(path_type=str)  # existence is checked by the library, which s
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+# option of a reader → its command-line option
+_READER_OPTIONS = {
+    "pre": click.option("--pre", metavar="NAME", help="Pre-tokenizer name to use instead of the file's (GGUF)."),
+    "pattern": click.option(
+        "--pattern", metavar="NAME|REGEX", help="Encoding, such as cl100k_base, or pattern of a .tiktoken file."
+    ),
+    "special_tokens": click.option(
+        "--special-tokens", metavar="FILE|NAME", help="Special tokens of a .tiktoken file: JSON, or of an encoding."
+    ),
+    "engine": click.option("--engine", metavar="NAME", help="MNN engine to follow: v361 (default) or head."),
+}
+
+
 def source_options(function: _Function) -> _Function:
-    """``--from``, ``--allow`` and ``--pre``: how to read the source."""
+    """``--from``, ``--allow`` and what readers take: how to read the source.
+
+    The command gets ``source_format``, ``allow``, and ``options``: those for the reader that were given.
+    """
+
+    @functools.wraps(function)
+    def gathered(**values: Any) -> Any:
+        given = {name: values.pop(name) for name in _READER_OPTIONS}
+        return function(options={name: value for name, value in given.items() if value is not None}, **values)
+
+    wrapped: Any = gathered
     for option in (
-        click.option("--pre", metavar="NAME", help="Pre-tokenizer name to use instead of the file's (GGUF)."),
+        *reversed(_READER_OPTIONS.values()),
         click.option(
             "--allow", multiple=True, metavar="CODE", help="Put up with findings of this code; may be repeated."
         ),
         click.option("--from", "source_format", metavar="FORMAT", help="Format of the source; default: by content."),
     ):
-        function = option(function)
-    return function
-
-
-def reader_options(pre: str | None) -> dict[str, Any]:
-    """Options for the reader: only those that were given."""
-    return {} if pre is None else {"pre": pre}
+        wrapped = option(wrapped)
+    return cast("_Function", wrapped)
 
 
 def read_data(text: str | None, file: str | None, dash: str | None, what: str) -> str | bytes:

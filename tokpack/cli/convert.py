@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tokpack.api import convert
-from tokpack.cli.common import FILE, emit_json, reader_options, report, source_options
+from tokpack.cli.common import FILE, emit_json, report, source_options
 
 __all__ = ["command"]
 
@@ -32,7 +33,7 @@ def command(
     target: str,
     source_format: str | None,
     allow: tuple[str, ...],
-    pre: str | None,
+    options: dict[str, Any],
     target_format: str | None,
     index: str | None,
     strict: bool,
@@ -57,7 +58,7 @@ def command(
         allow=allow,
         strict=strict,
         force=force,
-        read_options=reader_options(pre),
+        read_options=options,
         write_options={} if index is None else {"index": index},
     )
     if as_json:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
 
 from tokpack.api import load
-from tokpack.cli.common import FILE, emit_json, read_data, reader_options, source_options
+from tokpack.cli.common import FILE, emit_json, read_data, source_options
 from tokpack.errors import UsageError
 
 __all__ = ["command"]
@@ -44,7 +45,7 @@ def command(
     no_newline: bool,
     source_format: str | None,
     allow: tuple[str, ...],
-    pre: str | None,
+    options: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Decode ids with the tokenizer in FILE and print the text.
@@ -55,7 +56,7 @@ def command(
     inline = " ".join(ids) if ids and ids != ("-",) else None
     data = read_data(inline, ids_file, "-" if ids == ("-",) else None, "the ids")
     numbers = _parse(data.encode() if isinstance(data, str) else data)
-    tokenizer = load(file, source_format, allow, **reader_options(pre))
+    tokenizer = load(file, source_format, allow, **options)
     raw = tokenizer.decode_bytes(numbers, skip_special)
     if as_json:
         text = raw.decode("utf-8", "replace")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tokpack.api import load
-from tokpack.cli.common import FILE, emit_json, read_data, reader_options, source_options
+from tokpack.cli.common import FILE, emit_json, read_data, source_options
 
 __all__ = ["command"]
 
@@ -30,7 +32,7 @@ def command(
     parse_special: bool,
     source_format: str | None,
     allow: tuple[str, ...],
-    pre: str | None,
+    options: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Encode a text with the tokenizer in FILE and print the ids, separated by spaces.
@@ -39,7 +41,7 @@ def command(
     tokpack encode out.mtok --text "Hello world"
     """
     data = read_data(text, text_file, dash, "the text")
-    tokenizer = load(file, source_format, allow, **reader_options(pre))
+    tokenizer = load(file, source_format, allow, **options)
     if not as_json:
         click.echo(" ".join(map(str, tokenizer.encode(data, add_special, parse_special))))
         return

@@ -12,12 +12,14 @@ __all__ = [
     "BpeDecoder",
     "ByteFallbackDecoder",
     "ByteLevelDecoder",
+    "BytesDecoder",
     "CtcDecoder",
     "DecoderStep",
     "FuseDecoder",
     "LlamaDetokenize",
     "MetaspaceDecoder",
     "PostProcessor",
+    "SentencePieceDecoder",
     "StripDecoder",
     "Template",
     "TemplateItem",
@@ -57,6 +59,31 @@ class ByteFallbackDecoder:
     """Runs of ``<0xXX>`` to text."""
 
     kind: ClassVar[str] = "byte-fallback-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class BytesDecoder:
+    """Join the bytes of the pieces (tiktoken)."""
+
+    kind: ClassVar[str] = "bytes-decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceDecoder:
+    """sentencepiece's ``Decode``: U+2581 to space, the dummy prefix dropped, byte pieces joined, then the denormalizer.
+
+    Attributes:
+        unk_surface: text of an unknown token.
+        strip_prefix: one U+2581 at the beginning (or at the end, with ``suffix``) is dropped.
+        suffix: of ``treat_whitespace_as_suffix``.
+        charsmap: of the denormalizer; empty when there is none.
+    """
+
+    kind: ClassVar[str] = "sentencepiece-decoder"
+    unk_surface: str
+    strip_prefix: bool
+    suffix: bool = False
+    charsmap: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +185,8 @@ DecoderStep = (
     | BpeDecoder
     | CtcDecoder
     | StripDecoder
+    | BytesDecoder
+    | SentencePieceDecoder
     | Replace
 )
 PostProcessor = BosEos | Template

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 __all__ = [
     "BPE",
+    "Characters",
     "GreedyTrie",
     "LongestMatch",
     "MinCost",
     "Model",
     "NoModel",
+    "RankMerge",
     "ScoreMerge",
     "Unigram",
     "WordLevel",
@@ -85,9 +87,40 @@ class WordLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreMerge:
-    """llama.cpp's SPM: merge the neighbouring pair whose result has the highest score."""
+    """Merge the neighbouring pair whose result has the highest score: llama.cpp's SPM, sentencepiece's BPE.
+
+    What happens to unused pieces, user-defined pieces and characters without a piece depends on the reference.
+
+    Attributes:
+        unk_id: id for characters without a piece (sentencepiece); None where the reference finds it elsewhere.
+    """
 
     kind: ClassVar[str] = "ScoreMerge"
+    unk_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankMerge:
+    """tiktoken's BPE: a word that is a piece is that piece; else the neighbouring pair of bytes or pieces whose joined
+    bytes have the lowest rank is merged, the leftmost of equal ones.
+
+    Attributes:
+        first_id: id of rank 0; a rank plus this is an id (tekken puts its special tokens first).
+        ranks: number of ranks that the model may use, holes included; pieces outside ``first_id .. first_id + ranks``
+            are special tokens.
+    """
+
+    kind: ClassVar[str] = "RankMerge"
+    first_id: int
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Characters:
+    """sentencepiece's char: every character is a piece or unknown."""
+
+    kind: ClassVar[str] = "Characters"
+    unk_id: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,5 +161,16 @@ class NoModel:
 
 
 Model = (
-    BPE | Unigram | WordPiece | WordLevel | ScoreMerge | WordPieceGreedy | GreedyTrie | MinCost | LongestMatch | NoModel
+    BPE
+    | Unigram
+    | WordPiece
+    | WordLevel
+    | ScoreMerge
+    | RankMerge
+    | Characters
+    | WordPieceGreedy
+    | GreedyTrie
+    | MinCost
+    | LongestMatch
+    | NoModel
 )

@@ -17,6 +17,7 @@ __all__ = [
     "Precompiled",
     "Prepend",
     "Replace",
+    "SentencePieceNormalizer",
     "SpacePrefix",
     "StripAccents",
     "StripNormalizer",
@@ -101,6 +102,27 @@ class Precompiled:
 
 
 @dataclass(frozen=True, slots=True)
+class SentencePieceNormalizer:
+    """The whole of sentencepiece's ``Normalizer``: user-defined pieces are taken over as they are, other text goes
+    through the charsmap, and spaces are treated in the same pass.
+
+    Attributes:
+        charsmap: as in :class:`Precompiled`; empty leaves the text as it is.
+        add_dummy_prefix: a space before the text, or behind it with ``treat_whitespace_as_suffix``.
+        remove_extra_whitespaces: spaces at the ends are removed, inner runs become one.
+        escape_whitespaces: spaces become U+2581.
+        treat_whitespace_as_suffix: of the trainer: spaces belong to the word before.
+    """
+
+    kind: ClassVar[str] = "sentencepiece-normalizer"
+    charsmap: bytes
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
+    treat_whitespace_as_suffix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BertNormalizer:
     """Clean, space out CJK, strip accents, lowercase; ``strip_accents`` None follows ``lowercase``."""
 
@@ -136,6 +158,7 @@ NormalizerStep = (
     | StripNormalizer
     | Nmt
     | Precompiled
+    | SentencePieceNormalizer
     | BertNormalizer
     | ByteLevelNormalizer
     | MapChars

@@ -5,21 +5,28 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from tokpack.errors import UnsupportedError
 from tokpack.findings import Finding
 from tokpack.ir import Reference, TokenizerIR
 from tokpack.ir.codec import model_plain, to_plain
-from tokpack.ir.steps import NormalizerStep, Precompiled
 from tokpack.pack import layout
 from tokpack.pack.layout import ZEROS, Footer, align, fingerprint
-from tokpack.pack.models import MODEL_SECTIONS
 from tokpack.pack.symbols import Sections, SymbolTable, offsets
 
 __all__ = ["assemble", "build_index", "build_pack"]
+
+# each has build_sections(ir, table) -> (entries of the meta section, sections): all that depends on the reference
+_BUILDERS = {
+    Reference.LLAMA_CPP: "tokpack.pack.models",
+    Reference.HUGGINGFACE: "tokpack.pack.hf",
+    Reference.SENTENCEPIECE: "tokpack.pack.sentencepiece",
+    Reference.TIKTOKEN: "tokpack.pack.tiktoken",
+    Reference.MNN: "tokpack.pack.mnn",
+}
 
 
 def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = ()) -> bytes:
@@ -36,18 +43,9 @@ def build_pack(ir: TokenizerIR, body: bytes = b"", losses: Sequence[Finding] = (
 def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
     """All sections as bytes; UnsupportedError when the runtime has no model for ``ir``."""
     table = SymbolTable(ir)
-    patterns: list[list[Any]] = []
-    if ir.reference is Reference.HUGGINGFACE:
-        from tokpack.pack.hf import hf_patterns, hf_sections
-
-        patterns, special = hf_patterns(ir)
-        special |= hf_sections(ir, table)
-    elif ir.reference is Reference.LLAMA_CPP and type(ir.model) in MODEL_SECTIONS:
-        special = MODEL_SECTIONS[type(ir.model)](ir, table)
-    else:
-        raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
+    meta, special = import_module(_BUILDERS[ir.reference]).build_sections(ir, table)
     sections: Sections = {
-        "meta": _msgpack({**_meta(ir), "onig": patterns}),
+        "meta": _msgpack({**_meta(ir), **meta}),
         "about": _msgpack(_about(ir, losses)),
         **table.sections(),
         **special,
@@ -78,19 +76,14 @@ def _meta(ir: TokenizerIR) -> dict[str, Any]:
         "byte_fallback": ir.alphabet.byte_fallback,
         "model": model_plain(ir.model),
         "matching": ir.matching.rule.value,
-        "normalizer": [_normalizer_plain(step) for step in ir.normalizer],
+        "normalizer": [to_plain(step, skip=("charsmap",)) for step in ir.normalizer],  # a section of its own
         "pre_tokenizer": [to_plain(step) for step in ir.pre_tokenizer],
-        "decoder": [to_plain(step) for step in ir.decoder],
+        "decoder": [to_plain(step, skip=("charsmap",)) for step in ir.decoder],
         "post_processor": None if ir.post_processor is None else to_plain(ir.post_processor),
         "specials": {role: entry.id for role, entry in ir.specials.roles.items()},
         "eog": list(ir.specials.eog),
         "suppress": list(ir.specials.suppress),
     }
-
-
-def _normalizer_plain(step: NormalizerStep) -> dict[str, Any]:
-    """A charsmap is a section of its own."""
-    return to_plain(step, skip=("charsmap",)) if isinstance(step, Precompiled) else to_plain(step)
 
 
 def _about(ir: TokenizerIR, losses: Sequence[Finding]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tokpack.pack.symbols import Sections, SymbolTable
 from tokpack.pack.trie import build_trie
 from tokpack.runtime.hf.pre_tokenizers import GPT2_PATTERN
 
-__all__ = ["hf_patterns", "hf_sections"]
+__all__ = ["build_sections"]
 
 
 @lru_cache(maxsize=1)
@@ -54,8 +54,13 @@ def _sources(ir: TokenizerIR) -> list[str]:
     return list(found)
 
 
-def hf_patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
-    """([source, translated, whether it can match nothing] for the meta section, class table)."""
+def build_sections(ir: TokenizerIR, table: SymbolTable) -> tuple[dict[str, Any], Sections]:
+    """({"onig": [[source, translated, whether it can match nothing]]} for the meta section, sections)."""
+    patterns, sections = _patterns(ir)
+    return {"onig": patterns}, sections | _others(ir, table)
+
+
+def _patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
     sources = _sources(ir)
     if not sources:
         return [], {}
@@ -67,7 +72,7 @@ def hf_patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
     }
 
 
-def hf_sections(ir: TokenizerIR, table: SymbolTable) -> Sections:
+def _others(ir: TokenizerIR, table: SymbolTable) -> Sections:
     """Everything besides pieces, added tokens and meta."""
     sections = {**_sets(), **normalizer_sections(ir.normalizer), **_model(ir, table)}
     if ir.vocab.scores is not None:

@@ -133,6 +133,7 @@ SECTIONS: dict[str, SectionSpec] = {
     "user.label": SectionSpec("B", 1),
     "user.value": SectionSpec("i", 4),
     "charsmap": SectionSpec("B", 1),  # sentencepiece charsmap, as in the source
+    "decoder.charsmap": SectionSpec("B", 1),  # sentencepiece charsmap of the denormalizer
     "char.index": SectionSpec("H", 2),  # [4352], two-stage table of character actions
     "char.blocks": SectionSpec("I", 4),  # [256 n], see pack/chars.py
     "piece.cost": SectionSpec("i", 4),  # [V], integer cost of a piece (MinCost); the lowest int32 is unusable

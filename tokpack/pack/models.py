@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tokpack.errors import UnsupportedError
 from tokpack.ir import (
     BPE,
     GreedyTrie,
@@ -25,7 +26,7 @@ from tokpack.pack.trie import build_trie
 from tokpack.unicode import llamacpp, rwkv
 from tokpack.unicode.utf8 import decode_lenient, split_characters
 
-__all__ = ["MODEL_SECTIONS", "merge_sections"]
+__all__ = ["build_sections", "merge_sections"]
 
 _MATCHABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 UNUSABLE = -(1 << 31)
@@ -155,7 +156,7 @@ def _nothing(ir: TokenizerIR, table: SymbolTable) -> Sections:
     return {}
 
 
-MODEL_SECTIONS: dict[type, Callable[[TokenizerIR, SymbolTable], Sections]] = {
+_MODELS: dict[type, Callable[[TokenizerIR, SymbolTable], Sections]] = {
     BPE: _bpe,
     ScoreMerge: _score_merge,
     Unigram: _unigram,
@@ -164,3 +165,10 @@ MODEL_SECTIONS: dict[type, Callable[[TokenizerIR, SymbolTable], Sections]] = {
     MinCost: _min_cost,
     NoModel: _nothing,
 }
+
+
+def build_sections(ir: TokenizerIR, table: SymbolTable) -> tuple[dict[str, Any], Sections]:
+    """(nothing for the meta section besides an empty list of patterns, sections) of a tokenizer of llama.cpp."""
+    if type(ir.model) not in _MODELS:
+        raise UnsupportedError(f"there is no runtime for {ir.model.kind} with the rules of {ir.reference} yet")
+    return {"onig": []}, _MODELS[type(ir.model)](ir, table)

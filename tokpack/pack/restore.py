@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,35 +13,25 @@ from tokpack.ir import (
     AddedToken,
     Alphabet,
     AlphabetKind,
-    GreedyTrie,
     Matching,
     MatchingRule,
-    MinCost,
     Model,
-    NoModel,
     Reference,
-    ScoreMerge,
     Source,
     SpecialId,
     Specials,
     TokenizerIR,
-    Unigram,
     Vocab,
-    WordLevel,
-    WordPiece,
-    WordPieceGreedy,
 )
 from tokpack.ir.codec import step_from_plain
-from tokpack.ir.steps import Precompiled
+from tokpack.ir.steps import Precompiled, SentencePieceDecoder, SentencePieceNormalizer
 from tokpack.pack import layout
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 
 __all__ = ["restore"]
 
-_MODELS: dict[str, Any] = {
-    cls.kind: cls for cls in (GreedyTrie, MinCost, NoModel, ScoreMerge, Unigram, WordLevel, WordPiece, WordPieceGreedy)
-}
+_MODELS: dict[str, Any] = {cls.kind: cls for cls in get_args(Model) if cls is not BPE}
 
 
 def restore(view: PackView) -> TokenizerIR:
@@ -70,7 +60,7 @@ def _restore(view: PackView) -> TokenizerIR:
         matching=Matching(MatchingRule(meta["matching"])),
         normalizer=tuple(_normalizer_step(view, step) for step in meta["normalizer"]),
         pre_tokenizer=tuple(step_from_plain(step) for step in meta["pre_tokenizer"]),
-        decoder=tuple(step_from_plain(step) for step in meta["decoder"]),
+        decoder=tuple(_decoder_step(view, step) for step in meta["decoder"]),
         post_processor=None if post is None else step_from_plain(post),
         added_tokens=_added(view),
         specials=Specials(
@@ -121,8 +111,14 @@ def _model(view: PackView, pieces: PieceTable) -> Model:
 
 
 def _normalizer_step(view: PackView, plain: dict[str, Any]) -> Any:
-    if plain["kind"] == Precompiled.kind:
+    if plain["kind"] in (Precompiled.kind, SentencePieceNormalizer.kind):
         plain = {**plain, "charsmap": bytes(view.raw("charsmap"))}
+    return step_from_plain(plain)
+
+
+def _decoder_step(view: PackView, plain: dict[str, Any]) -> Any:
+    if plain["kind"] == SentencePieceDecoder.kind:
+        plain = {**plain, "charsmap": bytes(view.raw("decoder.charsmap"))}
     return step_from_plain(plain)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tokpack.errors import EncodeError, Location, UnsupportedError
@@ -276,15 +277,20 @@ class _Pipeline(Protocol):
     def encode_spans(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[tuple[int, int, int]]: ...
 
 
+_PIPELINES = {
+    "llama.cpp": ("tokpack.runtime.pipeline", "LlamaPipeline"),
+    "huggingface": ("tokpack.runtime.hf.pipeline", "HfPipeline"),
+    "sentencepiece": ("tokpack.runtime.sentencepiece.pipeline", "SentencePiecePipeline"),
+    "tiktoken": ("tokpack.runtime.tiktoken.pipeline", "TiktokenPipeline"),
+    "mnn": ("tokpack.runtime.mnn.pipeline", "MnnPipeline"),
+}
+
+
 def _pipeline(view: PackView, reference: str) -> _Pipeline:
-    if reference == "llama.cpp":
-        from tokpack.runtime.pipeline import LlamaPipeline
-
-        return LlamaPipeline(view)
-    if reference == "huggingface":
-        from tokpack.runtime.hf.pipeline import HfPipeline
-
-        return HfPipeline(view)
+    if reference in _PIPELINES:
+        module, name = _PIPELINES[reference]
+        made: _Pipeline = getattr(import_module(module), name)(view)
+        return made
     raise UnsupportedError(
         f"a pack with the rules of {reference}", location=Location(view.file), hint="use a newer tokpack"
     )
