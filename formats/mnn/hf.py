@@ -25,6 +25,7 @@ from .hf_models import lower_model
 from .hf_splits import lower_pre_tokenizer, stripped
 from .parts import Metaspace, Normalizer, PreTokenizer, Split
 from .specials import respell, shown
+from .unknown import Unknown, unknown_of_tokenizers
 
 __all__ = ["lower_hf"]
 
@@ -46,8 +47,11 @@ def lower_hf(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
         what = "MNN's normalizers cannot map bytes, so patterns over GPT-2's characters find nothing"
         raise refuse(what, "normalizer", "mtok-byte-level-normalizer")
     stored, findings = _stored(ir)
-    model, more = lower_model(ir, stored)
-    normalizer, pre_tokenizer, lost = _words(ir, stored)
+    unknown = unknown_of_tokenizers(ir, stored)
+    if unknown is not None and unknown.piece in stored:
+        stored = tuple(unknown.stand_in.encode() if piece == unknown.piece else piece for piece in stored)
+    model, more = lower_model(ir, stored, handled=unknown is not None)
+    normalizer, pre_tokenizer, lost = _words(ir, stored, unknown)
     placement = place_added(ir, stored)
     decoder, text_losses = lower_decoder(ir)
     (prefix, post_ops), around = lower_around(ir)
@@ -120,7 +124,7 @@ def _unused_bytes(ir: TokenizerIR) -> frozenset[int]:
 
 
 def _words(
-    ir: TokenizerIR, stored: Sequence[bytes]
+    ir: TokenizerIR, stored: Sequence[bytes], unknown: Unknown | None
 ) -> tuple[tuple[Normalizer, ...], tuple[PreTokenizer, ...], list[Finding]]:
     """Normalizers and pre-tokenizers.
 
@@ -143,7 +147,8 @@ def _words(
             steps.pop()
             steps = [ir_steps.Prepend(" ") if step == _PREFIX else step for step in steps]
             pre = [*cuts, Metaspace(SPACE_MARK, add_prefix_space=False)]
-    normalized = lower_normalizer(steps, char_in_pieces(stored), bytes_known=byte or ir.alphabet.byte_fallback)
+    known = char_in_pieces(stored) if unknown is None else unknown.known | set(unknown.stand_in)
+    normalized = lower_normalizer(steps, known, bytes_known=byte or ir.alphabet.byte_fallback, unknown=unknown)
     findings = [*normalized.findings, *words.findings]
     if normalized.left or normalized.right:
         pre = [stripped(left=normalized.left, right=normalized.right), *pre]

@@ -25,6 +25,7 @@ from .char_map import SPACED, WHITE_SPACE, map_chars
 from .charsmap import entries, pairs
 from .hf_patterns import readable
 from .parts import BertNormalizer, Normalizer, Prepend, Replace
+from .unknown import Unknown, collapse, map_unknown
 
 __all__ = ["CharMap", "Normalized", "lower_normalizer"]
 
@@ -77,15 +78,19 @@ class Normalized:
             self.findings.append(Finding(code, severity, message, Location(None, "normalizer")))
 
 
-def lower_normalizer(steps: Iterable[NormalizerStep], known: frozenset[str], *, bytes_known: bool) -> Normalized:
+def lower_normalizer(
+    steps: Iterable[NormalizerStep], known: frozenset[str], *, bytes_known: bool, unknown: Unknown | None = None
+) -> Normalized:
     """MNN normalizers for ``steps``.
 
     Args:
         steps: the normalizers, in order.
         known: characters of the vocabulary.
         bytes_known: every character has a piece, by its bytes.
+        unknown: what becomes of characters that the model does not know.
     """
-    result = Normalized(frozenset(SPACED) if bytes_known else known.union("\v\f\x85"))
+    kept = frozenset(SPACED) if bytes_known else known.union("\v\f\x85")
+    result = Normalized(kept if unknown is None else known)
     for step in steps:
         char_map = _char_map(step, known, result)
         if char_map is not None:
@@ -93,7 +98,11 @@ def lower_normalizer(steps: Iterable[NormalizerStep], known: frozenset[str], *, 
             continue
         result.flush()
         _several(step, result)
+    if unknown is not None:
+        result.chars(map_unknown({}, unknown.known, unknown.stand_in))
     result.flush()
+    if unknown is not None and unknown.fuse:
+        result.steps += collapse(unknown.stand_in)
     return result
 
 

@@ -38,8 +38,10 @@ class _Texts:
     stored: tuple[bytes, ...]
 
 
-def lower_model(ir: TokenizerIR, stored: tuple[bytes, ...]) -> tuple[Model, list[Finding]]:
+def lower_model(ir: TokenizerIR, stored: tuple[bytes, ...], *, handled: bool) -> tuple[Model, list[Finding]]:
     """The model, and what MNN's does otherwise.
+
+    ``handled``: characters that the byte-pair model does not know are replaced before it sees them.
 
     Raises:
         LossError: for what the format cannot hold or MNN would read out of bounds for.
@@ -48,7 +50,7 @@ def lower_model(ir: TokenizerIR, stored: tuple[bytes, ...]) -> tuple[Model, list
     own = [piece if flag else None for piece, flag in zip(ir.vocab.pieces, normal.tolist(), strict=True)]
     texts = _Texts(own, stored)
     if isinstance(ir.model, BPE):
-        return _bpe(ir, ir.model, texts)
+        return _bpe(ir, ir.model, texts, handled)
     if isinstance(ir.model, UnigramIR):
         return _unigram(ir, ir.model, texts)
     if isinstance(ir.model, WordPieceIR):
@@ -60,14 +62,18 @@ def lower_model(ir: TokenizerIR, stored: tuple[bytes, ...]) -> tuple[Model, list
 # --- byte-pair encoding -----------------------------------------------------------------------------------------
 
 
-def _bpe(ir: TokenizerIR, model: BPE, texts: _Texts) -> tuple[Model, list[Finding]]:
+def _bpe(ir: TokenizerIR, model: BPE, texts: _Texts, handled: bool) -> tuple[Model, list[Finding]]:
     if model.continuing_subword_prefix or model.end_of_word_suffix:
         what = "MNN's byte-pair model has no continuing prefix and no word suffix: nearly all words would be wrong"
         hint = "write a .tokpack, which needs no MNN body"
         raise LossError(what, location=Location(None, "model"), hint=hint, code="mtok-affix")
     index = {piece: number for number, piece in enumerate(texts.own) if piece is not None}
     merges, findings = _merges(model, index, texts.stored)
-    findings += _unknown(ir, model, index)
+    if handled:
+        message = "unassigned characters beyond U+1FFFF that have no piece are dropped by MNN"
+        findings.append(Finding("mtok-unknown-characters", Severity.IDS, message))
+    else:
+        findings += _unknown(ir, model, index)
     if model.ignore_merges:
         findings += _whole_words(model, texts)
     message = "MNN's merging takes time that grows with the square of a word's length"
@@ -113,7 +119,7 @@ def _unknown(ir: TokenizerIR, model: BPE, index: Mapping[bytes, int]) -> list[Fi
 
 
 def _whole_words(model: BPE, texts: _Texts) -> list[Finding]:
-    ranks = {pair: rank for rank, pair in enumerate(model.merges)}
+    ranks = dict(zip(model.merges, model.ranks or range(len(model.merges)), strict=True))
     lost = [piece for piece in texts.own if piece and (len(piece) > _LONGEST_TRIED or not losses.reached(piece, ranks))]
     if not lost:
         return []

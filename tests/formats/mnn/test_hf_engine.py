@@ -62,7 +62,12 @@ SHARES = {
     "qwen3": 95,
     "roberta_base": 99,
     "starcoder_gguf": 99,
+    "syn_no_unk": 98,  # characters without a piece are replaced before the model sees them
+    "syn_nobytefb_fuse": 97,
+    "syn_nobytefb_nofuse": 96,
+    "syn_partial_bytefb": 85,  # tokenizers keeps an unknown token back behind byte pieces
     "t5_small": 95,
+    "tt_gemma_cropped": 96,
     "whisper_tiny": 99,
     "xlm_roberta": 95,
 }
