@@ -56,7 +56,7 @@ def map_order(texts: Sequence[bytes]) -> NDArray[np.int64]:
     inserts again by the same rule. So each stage is one sort.
     """
     hashes = hash_strings(texts)
-    order = np.empty(0, dtype=np.int64)
+    order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     inserted = 0
     for buckets in _BUCKETS:
         upto = min(len(texts), buckets)

@@ -190,10 +190,7 @@ def _model(model: Model) -> list[bytes]:
                 raise _loss(f"piece {after}", f"is the same text as piece {before}", "mtok-duplicate-piece")
     keys = [_text(piece, f"piece {index}") for index, piece in enumerate(model.pieces)]
     if isinstance(model, Bpe):
-        merges = _merges(model)
-        flags = bytes((model.byte_fallback, model.byte_level))
-        head = struct.pack("<BI", 0, size) + flags + struct.pack("<I", len(merges) // 12)
-        return [head, *(keys[i] + i.to_bytes(4, "little") for i in order), merges]
+        return _bpe(model, [(model.pieces[i], keys[i], i) for i in order])
     if isinstance(model, WordPiece):
         head = struct.pack("<BI", 1, size) + _text(model.unk_piece, "unk_piece") + _text(model.prefix, "prefix")
         return [head, struct.pack("<I", model.max_bytes), *(keys[i] + i.to_bytes(4, "little") for i in order)]
@@ -203,12 +200,29 @@ def _model(model: Model) -> list[bytes]:
     return [head, *(keys[i] + struct.pack("<Id", i, model.scores[i]) for i in order)]
 
 
+def _bpe(model: Bpe, entries: list[tuple[bytes, bytes, int]]) -> list[bytes]:
+    """``entries``: (text, text as it is stored, id) of the pieces, in the order of their texts."""
+    if model.aliases:
+        size = len(model.pieces) + len(model.aliases)
+        for index, (text, number) in enumerate(model.aliases):
+            entries.append((text, _text(text, f"alias {index}"), _id(number, f"alias {index}", size)))
+        entries.sort()
+        for before, after in itertools.pairwise(entries):
+            if before[0] == after[0]:
+                raise _loss(f"alias {after[0]!r}", "is the same text as another piece", "mtok-duplicate-piece")
+    merges = _merges(model)
+    flags = bytes((model.byte_fallback, model.byte_level))
+    head = struct.pack("<BI", 0, len(entries)) + flags + struct.pack("<I", len(merges) // 12)
+    return [head, *(key + number.to_bytes(4, "little") for _, key, number in entries), merges]
+
+
 def _merges(model: Bpe) -> bytes:
     """Records of 12 bytes, ascending by (left id, right id), as ``std::lower_bound`` needs them."""
     import numpy as np
 
     merges = np.asarray(model.merges, dtype=np.uint32).reshape(-1, 3)
-    size = len(model.pieces)
+    pieces = model.text_of()
+    size = len(pieces)
     if len(merges) == 0:
         return b""
     if int(merges[:, :2].max()) >= size:
@@ -219,8 +233,7 @@ def _merges(model: Bpe) -> bytes:
     order = np.argsort(keys, kind="stable")
     if bool((np.diff(keys[order]) == 0).any()):
         raise _loss("merges", "name one pair twice", "mtok-duplicate-merge")
-    pieces = model.pieces
-    present = frozenset(pieces)
+    present = frozenset((*model.pieces, *(text for text, _ in model.aliases)))
     for left, right, rank in merges.tolist():
         if pieces[left] + pieces[right] not in present:
             # MNN would stop merging the whole word there: BPEModel::tokenize breaks out of its loop.

@@ -8,6 +8,7 @@ The parts are lowered by :mod:`~tokpack.formats.mnn.hf_chars` (normalizers), :mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tokpack.findings import Finding, Severity
 from tokpack.ir import BPE, AlphabetKind, TokenizerIR, Unigram, WordLevel, WordPiece
@@ -23,7 +24,8 @@ from .hf_around import lower_around, lower_decoder, not_kept
 from .hf_chars import lower_normalizer
 from .hf_models import lower_model
 from .hf_splits import lower_pre_tokenizer, stripped
-from .parts import Metaspace, Normalizer, PreTokenizer, Split
+from .marked import lower_marked
+from .parts import Decoder, Metaspace, Model, Normalizer, PreTokenizer, Split
 from .specials import respell, shown
 from .unknown import Unknown, unknown_of_tokenizers
 
@@ -43,27 +45,20 @@ def lower_hf(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
     """
     if not isinstance(ir.model, (BPE, Unigram, WordPiece, WordLevel)):
         raise refuse(f"no .mtok body can be made for a {ir.model.kind} model of tokenizers")
-    if any(isinstance(step, ir_steps.ByteLevelNormalizer) for step in ir.normalizer):
-        what = "MNN's normalizers cannot map bytes, so patterns over GPT-2's characters find nothing"
-        raise refuse(what, "normalizer", "mtok-byte-level-normalizer")
     stored, findings = _stored(ir)
-    unknown = unknown_of_tokenizers(ir, stored)
-    if unknown is not None and unknown.piece in stored:
-        stored = tuple(unknown.stand_in.encode() if piece == unknown.piece else piece for piece in stored)
-    model, more = lower_model(ir, stored, handled=unknown is not None)
-    normalizer, pre_tokenizer, lost = _words(ir, stored, unknown)
+    core, stored = _core(ir, stored)
     placement = place_added(ir, stored)
-    decoder, text_losses = lower_decoder(ir)
+    decoder, text_losses = lower_decoder(ir) if core.decoder is None else (core.decoder, [])
     (prefix, post_ops), around = lower_around(ir)
-    findings += [*more, *lost, *placement.findings, *text_losses, *around, *not_kept(ir), *losses.not_kept(ir)]
+    findings += [*core.findings, *placement.findings, *text_losses, *around, *not_kept(ir), *losses.not_kept(ir)]
     findings += _piece_losses(ir, stored)
     body = MtokBody(
-        model=model,
+        model=core.model,
         special=tuple(placement.header),
         stop=ir.specials.eog,
         prefix=prefix,
-        normalizer=normalizer,
-        pre_tokenizer=pre_tokenizer,
+        normalizer=core.normalizer,
+        pre_tokenizer=core.pre_tokenizer,
         decoder=decoder,
         added_tokens=tuple(placement.added),
         chat_template=ir.chat_templates.get("default", "").encode("utf-8", "surrogatepass"),
@@ -72,6 +67,31 @@ def lower_hf(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
         post_ops=post_ops,
     )
     return body, findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """From the text to the ids; ``decoder`` where it depends on how the pieces are stored."""
+
+    model: Model
+    normalizer: tuple[Normalizer, ...]
+    pre_tokenizer: tuple[PreTokenizer, ...]
+    findings: list[Finding]
+    decoder: tuple[Decoder, ...] | None = None
+
+
+def _core(ir: TokenizerIR, stored: tuple[bytes, ...]) -> tuple[_Core, tuple[bytes, ...]]:
+    """The core, and the texts of the pieces as it stores them."""
+    if isinstance(ir.model, BPE) and (ir.model.continuing_subword_prefix or ir.model.end_of_word_suffix):
+        marked = lower_marked(ir, stored)
+        core = _Core(marked.model, marked.normalizer, marked.pre_tokenizer, marked.findings, marked.decoder)
+        return core, marked.model.pieces
+    unknown = unknown_of_tokenizers(ir, stored)
+    if unknown is not None and unknown.piece in stored:
+        stored = tuple(unknown.stand_in.encode() if piece == unknown.piece else piece for piece in stored)
+    model, findings = lower_model(ir, stored, handled=unknown is not None)
+    normalizer, pre_tokenizer, lost = _words(ir, stored, unknown)
+    return _Core(model, normalizer, pre_tokenizer, [*findings, *lost]), stored
 
 
 def _stored(ir: TokenizerIR) -> tuple[tuple[bytes, ...], list[Finding]]:

@@ -19,13 +19,13 @@ from tokpack.ir import steps as ir_steps
 from tokpack.ir.normalizers import NormalizerStep
 from tokpack.ir.patterns import Dialect
 from tokpack.onig.nodes import Group, Node, Repeat, Set
-from tokpack.unicode import huggingface
+from tokpack.unicode import byte_level, huggingface
 
 from .char_map import SPACED, WHITE_SPACE, map_chars
 from .charsmap import entries, pairs
 from .hf_patterns import readable
 from .parts import BertNormalizer, Normalizer, Prepend, Replace
-from .unknown import Unknown, collapse, map_unknown
+from .unknown import Unknown, collapse, map_unknown, possible_characters
 
 __all__ = ["CharMap", "Normalized", "lower_normalizer"]
 
@@ -90,11 +90,14 @@ def lower_normalizer(
         unknown: what becomes of characters that the model does not know.
     """
     kept = frozenset(SPACED) if bytes_known else known.union("\v\f\x85")
-    result = Normalized(kept if unknown is None else known)
+    result = Normalized(kept if unknown is None else known.union(SPACED))
     for step in steps:
         char_map = _char_map(step, known, result)
         if char_map is not None:
             result.chars(char_map)
+            if isinstance(step, ir_steps.UnicodeNormalization) and step.form in ("NFC", "NFKC"):
+                result.flush()
+                result.steps += _compose_pairs()
             continue
         result.flush()
         _several(step, result)
@@ -117,6 +120,10 @@ def _char_map(step: NormalizerStep, known: frozenset[str], result: Normalized) -
         return {chr(code): text for code, text in huggingface.lowercase().items()}
     if isinstance(step, ir_steps.StripAccents):
         return dict.fromkeys(_members("mark"), "")
+    if isinstance(step, ir_steps.ByteLevelNormalizer):
+        message = "MNN leaves unassigned characters beyond U+1FFFF as they are, where tokenizers maps their bytes"
+        result.lose("mtok-byte-level-normalizer", message)
+        return {char: byte_level.encode(char.encode()) for char in possible_characters()}
     if isinstance(step, ir_steps.Nmt):
         return dict.fromkeys(map(chr, _NMT_DROPPED), "") | dict.fromkeys(_NMT_SPACES, " ")
     if isinstance(step, ir_steps.Replace):
@@ -130,11 +137,13 @@ def _char_map(step: NormalizerStep, known: frozenset[str], result: Normalized) -
 
 def _form(form: str, result: Normalized) -> CharMap:
     if form == "NFC":
-        message = "MNN applies NFC to each character alone: it neither composes nor orders combining characters"
+        message = "MNN composes letters and marks that stand in canonical order, but no conjoining Hangul"
         result.lose("mtok-nfc", message)
         table = huggingface.canonical()
         return {chr(code): new for code, text in table.items() if (new := _composed(text)) != chr(code)}
-    message = f"MNN applies {form} to each character alone: it neither composes nor orders combining characters"
+    message = f"MNN applies {form} to each character alone: it does not order combining characters"
+    if form == "NFKC":
+        message += ", and composes no conjoining Hangul"
     result.lose("mtok-normalization", message)
     table = huggingface.compatible() if "K" in form else huggingface.canonical()
     if form == "NFKC":
@@ -155,6 +164,21 @@ def _hangul() -> CharMap:
 @cache
 def _compositions() -> dict[tuple[int, int], str]:
     return {(a, b): chr(c) for a, b, c in huggingface.composition().tolist()}
+
+
+@cache
+def _compose_pairs() -> tuple[Replace, ...]:
+    """A letter and a mark as one character, one pass per pair, what is composed of a composed letter later."""
+    pairs = _compositions()
+    depth = {char: 0 for a, b in pairs for char in (chr(a), chr(b))}
+    waiting = dict(pairs)
+    while waiting:
+        ready = {pair: char for pair, char in waiting.items() if not {*map(chr, pair)} & {*waiting.values()}}
+        for (a, b), char in ready.items():
+            depth[char] = 1 + max(depth[chr(a)], depth[chr(b)])
+            del waiting[a, b]
+    ordered = sorted(pairs.items(), key=lambda item: (depth[item[1]], item[0]))
+    return tuple(Replace(chr(a) + chr(b), char) for (a, b), char in ordered)
 
 
 def _composed(text: str) -> str:

@@ -63,10 +63,6 @@ def lower_model(ir: TokenizerIR, stored: tuple[bytes, ...], *, handled: bool) ->
 
 
 def _bpe(ir: TokenizerIR, model: BPE, texts: _Texts, handled: bool) -> tuple[Model, list[Finding]]:
-    if model.continuing_subword_prefix or model.end_of_word_suffix:
-        what = "MNN's byte-pair model has no continuing prefix and no word suffix: nearly all words would be wrong"
-        hint = "write a .tokpack, which needs no MNN body"
-        raise LossError(what, location=Location(None, "model"), hint=hint, code="mtok-affix")
     index = {piece: number for number, piece in enumerate(texts.own) if piece is not None}
     merges, findings = _merges(model, index, texts.stored)
     if handled:

@@ -23,7 +23,7 @@ from .hf_patterns import ANY, fold, fold_set, readable, wide_class
 from .parts import BertPreTokenizer, ByteLevel, Metaspace, Normalizer, PreTokenizer, Replace, Split
 from .patterns import runs
 
-__all__ = ["GPT2", "Words", "lower_pre_tokenizer", "stripped"]
+__all__ = ["GPT2", "Words", "lower_pre_tokenizer", "punctuation", "stripped"]
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORDS = r"[\p{L}\p{M}\p{N}_]+|[^\s\p{L}\p{M}\p{N}_]+"
@@ -92,7 +92,7 @@ def _class_step(step: ir_steps.PreTokenizerStep, at: int, words: Words) -> None:
             words.spaces()
         words.steps.append(Split(_WORDS, invert=True, behavior="removed"))
     elif isinstance(step, ir_steps.Punctuation):
-        _by_set(_punctuation(), step.behavior, False, at, words)
+        _by_set(punctuation(), step.behavior, False, at, words)
     elif isinstance(step, ir_steps.Digits):
         number = named("n")
         assert number is not None
@@ -106,7 +106,7 @@ def _class_step(step: ir_steps.PreTokenizerStep, at: int, words: Words) -> None:
         words.lose("mtok-pre-tokenizer", message, at)
 
 
-def _punctuation() -> CharSet:
+def punctuation() -> CharSet:
     """ASCII punctuation and the general category P (``is_punc`` of pre_tokenizers/punctuation.rs)."""
     category = named("p")
     assert category is not None

@@ -31,12 +31,15 @@ from .body import MtokBody
 from .byte_pair import lower_byte_pair
 from .core import Core, Texts, decoder, refuse
 from .hf import lower_hf
+from .hf_around import lower_around
 from .score_merge import lower_score_merge
+from .sentencepiece import lower_sentencepiece
 from .specials import place
+from .tiktoken import lower_tiktoken
 from .unigram import lower_unigram
 from .word_piece import lower_word_piece
 
-__all__ = ["lower"]
+__all__ = ["around", "filled_pieces", "lower"]
 
 _SPECIAL = int(PieceAttr.CONTROL | PieceAttr.USER_DEFINED | PieceAttr.UNKNOWN)
 _FAMILIES: dict[type, Callable[[TokenizerIR, Texts], Core]] = {
@@ -61,8 +64,12 @@ def lower(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
     """
     if ir.reference is Reference.HUGGINGFACE:
         return lower_hf(ir)
+    if ir.reference is Reference.SENTENCEPIECE:
+        return lower_sentencepiece(ir)
+    if ir.reference is Reference.TIKTOKEN:
+        return lower_tiktoken(ir)
     family = _family(ir)
-    pieces = _pieces(ir)
+    pieces = filled_pieces(ir)
     index = {piece: number for number, piece in enumerate(pieces)}
     if len(index) != len(pieces):
         number = next(number for number, piece in enumerate(pieces) if index[piece] != number)
@@ -73,7 +80,7 @@ def lower(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
     core = family(ir, Texts(pieces, stored, index))
     findings = [*core.findings, *losses.piece_losses(ir, stored, index), *placement.findings]
     findings += losses.general_losses(ir)
-    prefix, post_ops = _around(ir)
+    prefix, post_ops = around(ir)
     body = MtokBody(
         model=core.model,
         special=tuple(placement.header),
@@ -110,12 +117,14 @@ def _family(ir: TokenizerIR) -> Callable[[TokenizerIR, Texts], Core]:
     return family
 
 
-def _around(ir: TokenizerIR) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+def around(ir: TokenizerIR) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
     """Prefix ids, and the program that engines after 3.6.1 run on the ids, the prefix included.
 
     What stands before a text is the prefix alone: in the program too, it would come twice in those engines.
     """
     post = ir.post_processor
+    if isinstance(post, ir_steps.Template):
+        return lower_around(ir)[0]
     if not isinstance(post, ir_steps.BosEos) or post.rule == "never":
         return (), ()
     classify = post.rule == "cls-sep"
@@ -124,7 +133,7 @@ def _around(ir: TokenizerIR) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
     return () if first is None else (first,), () if last is None else (None, last)
 
 
-def _pieces(ir: TokenizerIR) -> tuple[bytes, ...]:
+def filled_pieces(ir: TokenizerIR) -> tuple[bytes, ...]:
     """Pieces by id; holes get texts of their own, because the loader indexes by id an array sized by count."""
     present = {piece for piece in ir.vocab.pieces if piece is not None}
     pieces = []

@@ -143,12 +143,22 @@ class Bpe:
         merges: uint32 ``[n, 3]``: left id, right id, rank, in any order.
         byte_level: the model itself maps bytes to GPT-2's characters.
         byte_fallback: written for other readers; MNN ignores it.
+        aliases: (text, id): further texts that are looked up as an id below ``len(pieces) + len(aliases)``. MNN prints
+            and merges an id with the last of its texts in byte order. Ids from ``len(pieces)`` on have no other text.
     """
 
     pieces: tuple[bytes, ...]
     merges: NDArray[np.uint32]
     byte_level: bool = False
     byte_fallback: bool = False
+    aliases: tuple[tuple[bytes, int], ...] = ()
+
+    def text_of(self) -> list[bytes]:
+        """The text that MNN prints and merges for each id; empty for an id without one."""
+        texts = [*self.pieces, *[b""] * len(self.aliases)]
+        for text, number in self.aliases:
+            texts[number] = max(texts[number], text)
+        return texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,16 +15,25 @@ from tokpack.ir import steps as ir_steps
 from tokpack.ir.patterns import Dialect
 from tokpack.onig.sets import CharSet, named
 
+from .char_map import WHITE_SPACE
 from .parts import Normalizer, Replace
 
-__all__ = ["STAND_INS", "Unknown", "collapse", "map_unknown", "single_pieces", "unknown_of_tokenizers"]
+__all__ = [
+    "STAND_INS",
+    "Unknown",
+    "collapse",
+    "map_unknown",
+    "possible_characters",
+    "single_pieces",
+    "unknown_of_tokenizers",
+]
 
 STAND_INS = ("\u2047", *map(chr, range(0xE000, 0xF900)))  # the first is how sentencepiece prints an unknown token
 _HALVINGS = 32  # of a run; a text of 4 GiB has no longer one
 
 
 @cache
-def _possible() -> tuple[str, ...]:
+def possible_characters() -> tuple[str, ...]:
     """Characters that a text may hold: planes 0 and 1, and the assigned ones of others; NUL ends a text for MNN.
 
     Each takes 9 bytes or so in the body; the unassigned ones of planes 2 to 16 would take 8 MB more.
@@ -45,7 +54,7 @@ def single_pieces(pieces: Collection[bytes]) -> frozenset[str]:
 
 def map_unknown(mapping: Mapping[str, str], known: Collection[str], stand_in: str) -> dict[str, str]:
     """``mapping``, and then every character that is not in ``known`` as ``stand_in``."""
-    unknown = dict.fromkeys((char for char in _possible() if char not in known), stand_in)
+    unknown = dict.fromkeys((char for char in possible_characters() if char not in known), stand_in)
     unknown.pop(stand_in, None)
     texts = {char: "".join(c if c in known else stand_in for c in text) for char, text in mapping.items()}
     return unknown | texts
@@ -88,11 +97,11 @@ def unknown_of_tokenizers(ir: TokenizerIR, stored: Collection[bytes]) -> Unknown
     has_piece = [b"<0x%02X>" % byte in present for byte in range(256)]
     if all(has_piece):
         return None
-    known = single_pieces(stored) | frozenset(" \t\n\v\f\r\x85\xa0\u2028\u2029\u3000")
+    known = single_pieces(stored) | {" ", *WHITE_SPACE}
     if not any(step.kind == "whitespace-split" for step in ir.pre_tokenizer):
         known = single_pieces(stored) | {" "}
     if any(has_piece):
-        known |= {char for char in _possible() if all(has_piece[byte] for byte in char.encode())}
+        known |= {char for char in possible_characters() if all(has_piece[byte] for byte in char.encode())}
     if model.unk_piece is None:
         return Unknown(known, "", None, fuse=False)
     stand_in = next((char for char in STAND_INS if char not in known), None)

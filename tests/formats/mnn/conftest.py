@@ -27,8 +27,8 @@ def ask(tmp_path: Path) -> Ask:
         path.write_bytes(data)
         lines = "".join(json.dumps(item) + "\n" for item in items)
         command = [sys.executable, str(ENGINE), str(path), mode]
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, f"the engine ended with {done.returncode}: {done.stderr[-2000:]}"
+        done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=300, check=False)
+        assert done.returncode == 0, f"the engine ended with {done.returncode}: {done.stderr[-2000:]!r}"
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     return run

@@ -217,9 +217,15 @@ def test_normalizers(normalizer: tuple[Any, ...], text: str, word: str, ask: Ask
 def test_normalizers_without_a_form() -> None:
     lost = lower_normalizer((steps.Replace("^x|(?<=y)z", "", ONIG),), frozenset("x"), bytes_known=False)
     assert [finding.code for finding in lost.findings] == ["mtok-replace"]
-    with pytest.raises(RefusedError) as caught:
-        lower(byte_bpe(normalizer=(steps.ByteLevelNormalizer(),)))
-    assert caught.value.code == "mtok-byte-level-normalizer"
+
+
+def test_bytes_are_mapped_by_a_table(ask: Ask) -> None:
+    normalizer = (steps.ByteLevelNormalizer(),)
+    ir = make(BYTES, BPE(()), kind=AlphabetKind.BYTE_LEVEL, normalizer=normalizer)
+    text = "é \n\u3042\U0001f642\x01"
+    assert ask(write_body(ir)[0], "encode", [text]) == [
+        [BYTES.index(byte_level.CHARS[b].encode()) for b in text.encode()]
+    ]
 
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -228,8 +234,8 @@ def test_normalizers_without_a_form() -> None:
 @pytest.mark.parametrize(
     ("ir", "code"),
     [
-        (make((b"a",), BPE((), end_of_word_suffix=b"</w>")), "mtok-affix"),
-        (make((b"a",), BPE((), continuing_subword_prefix=b"##")), "mtok-affix"),
+        (make((b"a",), BPE((), continuing_subword_prefix=b"##", end_of_word_suffix=b"</w>")), "mtok-affix"),
+        (make((b"a",), BPE((), continuing_subword_prefix=b"##")), "mtok-affix"),  # words may hold spaces
         (make((b"a",), Unigram(None), scores=(0.0,)), "mtok-no-unknown"),
         (make((b"a",), WordPiece(b"[UNK]")), "mtok-no-unknown"),
         (make((b"a",), WordLevel(b"[UNK]")), "mtok-no-unknown"),
