@@ -27,7 +27,7 @@ from .hf_patterns import readable
 from .parts import BertNormalizer, Normalizer, Prepend, Replace
 from .unknown import Unknown, collapse, map_unknown, possible_characters
 
-__all__ = ["CharMap", "Normalized", "lower_normalizer"]
+__all__ = ["CharMap", "Normalized", "composites", "lower_normalizer"]
 
 CharMap = dict[str, str]
 
@@ -166,6 +166,11 @@ def _compositions() -> dict[tuple[int, int], str]:
     return {(a, b): chr(c) for a, b, c in huggingface.composition().tolist()}
 
 
+def composites() -> frozenset[str]:
+    """Characters that a letter and a mark are composed to."""
+    return frozenset(_compositions().values())
+
+
 @cache
 def _compose_pairs() -> tuple[Replace, ...]:
     """A letter and a mark as one character, one pass per pair, what is composed of a composed letter later."""
@@ -244,7 +249,7 @@ def _set_map(tree: Node | None, content: str) -> CharMap | None:
 
 def _charsmap(step: ir_steps.Precompiled, known: frozenset[str], result: Normalized) -> CharMap:
     table = entries(step.charsmap)
-    together = [(key, text) for key, text in pairs(table, known) if len(key.encode()) < _SHORT]
+    together = [(key, text) for key, text in pairs(table, known | composites()) if len(key.encode()) < _SHORT]
     left = len(table.several) + table.longer - len(together)
     if left:
         message = (

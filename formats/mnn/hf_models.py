@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["lower_model"]
 
 _BYTES = range(256)
-_TIE = 1e-9  # far below the difference of two scores, far above the precision of a total
+_TIE, _EVEN = 1e-8, 1e-11  # far below the difference of two scores, far above the precision of a total
 _LONGEST_TRIED = 1024  # bytes of a piece for which merging is tried
 
 
@@ -143,7 +143,10 @@ def _unigram(ir: TokenizerIR, model: UnigramIR, texts: _Texts) -> tuple[Model, l
     )
     in_model = np.array([piece is not None for piece in texts.own], dtype=bool)
     worst = float(scores[in_model].min(initial=0.0)) - model.unk_penalty
-    scores -= _TIE  # of equal totals the one with fewer pieces wins, which is nearly always tokenizers' choice
+    # Of equal totals tokenizers takes the path whose last piece is longest. What comes nearest with sums: fewer pieces,
+    # then pieces of even length; runs of one character have paths that no sum can tell apart.
+    lengths = np.array([len(text.decode("utf-8", "replace")) for text in texts.stored], dtype=np.float64)
+    scores -= _TIE + _EVEN * lengths**2
     scores[~matched] = NOT_MATCHED
     message = (
         "of paths with the same total MNN takes the one whose last piece is shortest, tokenizers the one whose last "

@@ -21,10 +21,11 @@ from tokpack.ir.steps import SentencePieceDecoder, SentencePieceNormalizer
 
 from . import losses
 from .body import MtokBody
-from .char_map import map_chars
+from .char_map import SPACED, map_chars
 from .charsmap import entries, pairs
 from .core import SPACE_MARK, char_in_pieces, refuse
 from .cuts import exact_cuts
+from .hf_chars import composites
 from .parts import (
     AddedToken,
     Bpe,
@@ -180,6 +181,8 @@ class _Lowering:
         prefix = next(char for char in STAND_INS[1:] if char not in self.known)
         if self.step.escape_whitespaces:
             self.pre.append(Split(r" [^ ]*"))
+        message = "sentencepiece gives one unknown token for several unknown words, MNN one for each"
+        self.lose("mtok-unknown-words", message)
         longest = min(max(map(len, self.pieces)), 4096)
         return WordPiece(tuple(self.pieces), model.unk_piece, prefix.encode(), longest)
 
@@ -198,7 +201,7 @@ class _Lowering:
 
     def _normalizer(self) -> tuple[Normalizer, ...]:
         table = entries(self.step.charsmap)
-        together = pairs(table, self.known)
+        together = pairs(table, self.known | composites())
         left = len(table.several) + table.longer - len(together)
         if left:
             message = (
@@ -210,6 +213,8 @@ class _Lowering:
         if self.step.escape_whitespaces and self.step.charsmap:
             mapping.setdefault(SPACE_MARK, SPACE_MARK)
         known = self.known | ({" "} if SPACE_MARK in self.known or self.step.escape_whitespaces else set())
+        if self.ir.alphabet.byte_fallback:
+            known |= set(SPACED)
         steps: list[Normalizer] = [Replace(key, text) for key, text in together]
         if self.stand_in:
             mapping = map_unknown(mapping, known, self.stand_in)

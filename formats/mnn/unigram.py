@@ -19,6 +19,7 @@ from . import losses
 from .char_map import map_chars
 from .charsmap import entries, pairs
 from .core import SPACE_MARK, Core, Texts, char_in_pieces, refuse
+from .hf_chars import composites
 from .parts import Metaspace, Normalizer, Prepend, PreTokenizer, Replace, Split, Unigram
 
 __all__ = ["NOT_MATCHED", "lower_unigram"]
@@ -96,7 +97,7 @@ def _charsmap(
     mapping = {char: text for char, text in table.single.items() if char not in whole}
     for first in firsts:
         mapping |= {char: unknown for char in _led_by(first) if char not in whole}
-    together = [(key, text) for key, text in pairs(table, known) if key.encode()[0] not in firsts]
+    together = [(key, text) for key, text in pairs(table, known | composites()) if key.encode()[0] not in firsts]
     findings = []
     left = len(table.several) + table.longer - len(together)
     if left:
