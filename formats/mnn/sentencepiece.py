@@ -256,7 +256,7 @@ class _Lowering:
             steps.append(ByteFallbackDecoder())
         steps.append(FuseDecoder())
         if self.decoder.strip_prefix:
-            steps.append(StripDecoder(" ", 1, 0) if not self.decoder.suffix else StripDecoder(" ", 0, 1))
+            steps.append(StripDecoder(" ", 1, 0))
         if self.decoder.charsmap:
             self.lose("mtok-decoder", "MNN has no form for the denormalizer", Severity.TEXT, "decoder")
         return tuple(steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tokpack.ir.mnn import MnnHeader
 from tokpack.ir.normalizers import Replace
 
 __all__ = [
@@ -74,16 +75,22 @@ class SentencePieceDecoder:
 
     Attributes:
         unk_surface: text of an unknown token.
-        strip_prefix: one U+2581 at the beginning (or at the end, with ``suffix``) is dropped.
-        suffix: of ``treat_whitespace_as_suffix``.
+        strip_prefix: one U+2581 at the beginning of the first piece is dropped (add_dummy_prefix or
+            remove_extra_whitespaces of the normalizer).
         charsmap: of the denormalizer; empty when there is none.
+        strip_each: as long as there is no text, one U+2581 of each piece is dropped (remove_extra_whitespaces).
+        add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces: of the denormalizer, as in
+            :class:`SentencePieceNormalizer`; they count when it has a charsmap.
     """
 
     kind: ClassVar[str] = "sentencepiece-decoder"
     unk_surface: str
     strip_prefix: bool
-    suffix: bool = False
     charsmap: bytes = b""
+    strip_each: bool = False
+    add_dummy_prefix: bool = False
+    remove_extra_whitespaces: bool = False
+    escape_whitespaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +196,4 @@ DecoderStep = (
     | SentencePieceDecoder
     | Replace
 )
-PostProcessor = BosEos | Template
+PostProcessor = BosEos | Template | MnnHeader

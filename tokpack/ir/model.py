@@ -106,13 +106,12 @@ class RankMerge:
 
     Attributes:
         first_id: id of rank 0; a rank plus this is an id (tekken puts its special tokens first).
-        ranks: number of ranks that the model may use, holes included; pieces outside ``first_id .. first_id + ranks``
-            are special tokens.
+        rank_count: number of ranks that the model may use, holes included; a special token may lie in a hole.
     """
 
     kind: ClassVar[str] = "RankMerge"
     first_id: int
-    ranks: int
+    rank_count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

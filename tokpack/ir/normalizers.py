@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tokpack.ir.mnn import MnnBertNormalizer, MnnTableNormalizer
 from tokpack.ir.patterns import Dialect
 
 __all__ = [
@@ -162,4 +163,6 @@ NormalizerStep = (
     | BertNormalizer
     | ByteLevelNormalizer
     | MapChars
+    | MnnTableNormalizer
+    | MnnBertNormalizer
 )

@@ -22,6 +22,7 @@ from tokpack.ir.decoders import (
     TemplateItem,
     WordPieceDecoder,
 )
+from tokpack.ir.mnn import MnnBertNormalizer, MnnHeader, MnnTableNormalizer
 from tokpack.ir.normalizers import (
     BertNormalizer,
     ByteLevelNormalizer,
@@ -83,6 +84,9 @@ __all__ = [
     "MapChars",
     "Metaspace",
     "MetaspaceDecoder",
+    "MnnBertNormalizer",
+    "MnnHeader",
+    "MnnTableNormalizer",
     "Nmt",
     "NormalizerStep",
     "PostProcessor",

@@ -104,6 +104,7 @@ class MatchingRule(str, Enum):
     PASS_PER_TOKEN = "pass-per-token"  # llama.cpp: one pass over the raw fragments per token, in the given order
     LEFTMOST_LONGEST = "leftmost-longest"  # tokenizers: two automata, before and after normalization
     HEADER_ORDER = "header-order"  # MNN stage 1: at each position the first of the list
+    LEFTMOST = "leftmost"  # tiktoken: of several at one place any, so that place is an error
     NONE = "none"
 
 

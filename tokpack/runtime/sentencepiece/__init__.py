@@ -1,0 +1,1 @@
+"""Encoding and decoding by the rules of sentencepiece."""
