@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.ir import BPE, AlphabetKind, ScoreMerge, TokenizerIR
+from tokpack.ir import BPE, AlphabetKind, PieceAttr, RankMerge, ScoreMerge, TokenizerIR
 from tokpack.pack.layout import HOLE, SPELLED
 from tokpack.unicode import byte_level
 from tokpack.unicode.utf8 import split_characters
@@ -38,12 +38,14 @@ class SymbolTable:
     Attributes:
         symbols: text as spelled in the source → symbol; of equal pieces the last id.
         texts: symbol → text, None for a hole.
+        byte_symbols: first symbol of each byte, for merging by rank; else empty.
     """
 
     def __init__(self, ir: TokenizerIR) -> None:
         self.byte_level = ir.alphabet.kind is AlphabetKind.BYTE_LEVEL
         self.size = len(ir.vocab)
         self.texts: list[bytes | None] = list(ir.vocab.pieces)
+        self.byte_symbols: list[int] = []
         self.symbols: dict[bytes, int] = {t: i for i, t in enumerate(ir.vocab.pieces) if t is not None}
         if self.byte_level:
             for char in byte_level.CHARS:
@@ -51,6 +53,8 @@ class SymbolTable:
         self.raw_bytes_fall_back = isinstance(ir.model, ScoreMerge)
         if isinstance(ir.model, BPE):
             self._number_merges(ir.model)
+        elif isinstance(ir.model, RankMerge):
+            self._prefer_ranks(ir)
         elif isinstance(ir.model, ScoreMerge):
             for text in [piece for piece in ir.vocab.pieces if piece is not None]:
                 start = 0
@@ -68,6 +72,18 @@ class SymbolTable:
             result = left + right[cut:]
             if result not in known:
                 self._number(result)
+
+    def _prefer_ranks(self, ir: TokenizerIR) -> None:
+        """A text means the piece with a rank before a special token; single bytes merge even if they are no pieces."""
+        control = (ir.vocab.attrs & PieceAttr.CONTROL) != 0
+        self.symbols |= {t: i for i, t in enumerate(ir.vocab.pieces) if t is not None and not control[i]}
+        for byte in range(256):
+            text = bytes([byte])
+            symbol = self.symbols.setdefault(text, len(self.texts))
+            if symbol == len(self.texts) or control[symbol]:
+                symbol = len(self.texts)
+                self.texts.append(text)
+            self.byte_symbols.append(symbol)
 
     def _number(self, text: bytes) -> None:
         if text not in self.symbols:
@@ -108,9 +124,9 @@ class SymbolTable:
         }
 
     def _first_symbols(self) -> Sections:
-        if not self.byte_level:
+        if not self.byte_level and not self.byte_symbols:
             return {}
-        first = [self.symbols[char.encode()] for char in byte_level.CHARS]
+        first = self.byte_symbols or [self.symbols[char.encode()] for char in byte_level.CHARS]
         return {"byte.symbol": np.array(first, dtype="<u4").tobytes()}
 
     def _emissions(self) -> NDArray[np.int32]:

@@ -1,0 +1,1 @@
+"""Text → ids and back by the rules of tiktoken."""
