@@ -18,7 +18,7 @@ from tokpack.ir import WordPiece as WordPieceIR
 from . import losses
 from .core import char_in_pieces
 from .parts import Bpe, Model, Unigram, WordPiece
-from .unigram import NOT_MATCHED
+from .unigram import NOT_MATCHED, break_ties
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["lower_model"]
 
 _BYTES = range(256)
-_TIE, _EVEN = 1e-8, 1e-11  # far below the difference of two scores, far above the precision of a total
 _LONGEST_TRIED = 1024  # bytes of a piece for which merging is tried
 
 
@@ -143,10 +142,7 @@ def _unigram(ir: TokenizerIR, model: UnigramIR, texts: _Texts) -> tuple[Model, l
     )
     in_model = np.array([piece is not None for piece in texts.own], dtype=bool)
     worst = float(scores[in_model].min(initial=0.0)) - model.unk_penalty
-    # Of equal totals tokenizers takes the path whose last piece is longest. What comes nearest with sums: fewer pieces,
-    # then pieces of even length; runs of one character have paths that no sum can tell apart.
-    lengths = np.array([len(text.decode("utf-8", "replace")) for text in texts.stored], dtype=np.float64)
-    scores -= _TIE + _EVEN * lengths**2
+    scores = break_ties(scores, texts.stored)
     scores[~matched] = NOT_MATCHED
     message = (
         "of paths with the same total MNN takes the one whose last piece is shortest, tokenizers the one whose last "

@@ -21,6 +21,7 @@ from tokpack.errors import TokpackError
 from tokpack.ir.patterns import Dialect
 from tokpack.onig import quote
 from tokpack.onig.cursor import Cursor
+from tokpack.onig.fancy_parse import parse as parse_fancy
 from tokpack.onig.lower import lower
 from tokpack.onig.nodes import Alt, Anchor, Atomic, Chars, Group, Look, Node, Repeat, Seq, Set, children
 from tokpack.onig.parse import parse
@@ -58,7 +59,12 @@ class Folded:
 
 
 def parse_pattern(pattern: str, dialect: Dialect) -> Node:
-    """The tree of a pattern of ``tokenizers``, of sets only; TokpackError for one that cannot be read exactly."""
+    """The tree of a pattern of ``tokenizers`` or tiktoken, of sets only.
+
+    Raises TokpackError for one that cannot be read exactly.
+    """
+    if dialect is Dialect.PCRE:
+        return simplify(parse_fancy(pattern))
     text = quote(pattern) if dialect is Dialect.LITERAL else pattern
     return simplify(lower(parse(text), Cursor(text)))
 

@@ -5,8 +5,8 @@
 * Unigram (``unigram_model.cc``) is MNN's Unigram, which sums in doubles where sentencepiece has floats.
 * Word and char are WordPiece whose words do not go on, and byte-pair encoding without merges.
 
-User-defined pieces are cut out of the text by MNN's stage 2; control pieces are never found in a text, so that none is
-in the header.
+User-defined pieces are cut out of the text by MNN's stage 2. Control pieces, which sentencepiece never finds in a text,
+are in the header all the same: a prompt comes to MNN as text only, and the decoding of a list leaves them out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tokpack.errors import Location, LossError
 from tokpack.findings import Finding, Severity
-from tokpack.ir import Characters, PieceType, ScoreMerge, TokenizerIR, WordLevel
+from tokpack.ir import AlphabetKind, Characters, PieceType, ScoreMerge, TokenizerIR, WordLevel
 from tokpack.ir import Unigram as UnigramIR
 from tokpack.ir.steps import SentencePieceDecoder, SentencePieceNormalizer
 
@@ -45,6 +45,7 @@ from .parts import (
     WordPiece,
 )
 from .score_merge import LONGEST, derive_merges
+from .specials import shown
 from .unigram import NOT_MATCHED
 from .unknown import STAND_INS, collapse, map_unknown, single_pieces
 
@@ -107,6 +108,7 @@ class _Lowering:
         self._say_what_else()
         return MtokBody(
             model=model,
+            special=self._header(),
             stop=self.ir.specials.eog,
             normalizer=normalizer,
             pre_tokenizer=tuple(self.pre),
@@ -243,6 +245,20 @@ class _Lowering:
                 self.pre.insert(0, Split(r"[^ ](?:.|\n)*", invert=True, behavior="removed"))
         return steps
 
+    def _header(self) -> tuple[int, ...]:
+        """Control pieces, longest first: MNN takes the first that fits."""
+        control = np.flatnonzero(self.types == PieceType.CONTROL).tolist()
+        plain = [number for number in control if shown(self.pieces[number], AlphabetKind.UTF8) == self.pieces[number]]
+        if plain:
+            first = self.pieces[plain[0]].decode("utf-8", "replace")
+            message = (
+                f"MNN always reads the {len(plain)} control pieces, such as {first!a}, in a text; sentencepiece never"
+            )
+            self.findings.append(
+                Finding("mtok-control-text", Severity.IDS, message, Location(None, "vocab"), example=first)
+            )
+        return tuple(sorted(plain, key=lambda number: (-len(self.pieces[number]), number)))
+
     def _added(self) -> tuple[AddedToken, ...]:
         user = np.flatnonzero(self.types == PieceType.USER_DEFINED).tolist()
         if user and self.step.add_dummy_prefix and not self.step.treat_whitespace_as_suffix:
@@ -262,13 +278,6 @@ class _Lowering:
         return tuple(steps)
 
     def _say_what_else(self) -> None:
-        control = int((self.types == PieceType.CONTROL).sum())
-        if control:
-            message = (
-                f"MNN's decoding of a list prints the {control} control pieces, which sentencepiece leaves out: were "
-                "they in MNN's header, it would find them in texts, too"
-            )
-            self.lose("mtok-special-shown", message, Severity.TEXT, "decoder")
         message = "MNN keeps invalid UTF-8 as bytes, and ends a text at NUL"
         self.lose("mtok-text-limits", message, Severity.INFO, "normalizer")
         self.findings += losses.not_kept(self.ir)

@@ -1,9 +1,6 @@
 """tiktoken (and tekken) as a MNN body: byte-level byte-pair encoding with merges derived from the ranks.
 
-tiktoken joins the two neighbours whose joined bytes have the lowest rank (``byte_pair_merge`` in ``src/lib.rs``), MNN
-the two whose pair has the lowest rank. One merge per piece gives the same ids: what happens within a stretch of text,
-before a symbol crosses its ends, does not depend on what surrounds it. So when a text comes to two symbols that make a
-piece, it came to them as that piece alone comes to its last two.
+Why one merge for each rank gives the same ids: :mod:`tokpack.formats.tiktoken.merges`.
 """
 
 from __future__ import annotations
@@ -13,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tokpack.findings import Finding
+from tokpack.errors import Location
+from tokpack.findings import Finding, Severity
 from tokpack.ir import (
     BPE,
     Alphabet,
@@ -25,15 +23,16 @@ from tokpack.ir import (
     Reference,
     TokenizerIR,
 )
-from tokpack.ir.patterns import Behavior, Dialect
+from tokpack.ir.patterns import Behavior
 from tokpack.ir.steps import ByteLevel, ByteLevelDecoder, Split
-from tokpack.onig import FLAGS, translate
+from tokpack.onig import FLAGS
+from tokpack.onig.fancy import translate_fancy
 from tokpack.unicode import byte_level
 
+from ..tiktoken.merges import derive_merges
 from .body import MtokBody
 from .core import refuse
 from .hf import lower_hf
-from .score_merge import derive_merges
 
 __all__ = ["as_tokenizers", "lower_tiktoken"]
 
@@ -46,7 +45,13 @@ def lower_tiktoken(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
         LossError: for what the format cannot hold.
     """
     body, findings = lower_hf(as_tokenizers(ir))
-    return body, [replace(f, message=f.message.replace("tokenizers", "tiktoken")) for f in findings]
+    findings = [replace(f, message=f.message.replace("tokenizers", str(ir.reference))) for f in findings]
+    if ir.matching.rule is MatchingRule.NONE and ir.added_tokens:
+        first = ir.added_tokens[0].content.decode("utf-8", "replace")
+        message = f"MNN always reads the special tokens, such as {first!a}, in a text; the reference never does"
+        where = Location(None, "added_tokens")
+        findings.append(Finding("mtok-control-text", Severity.IDS, message, where, example=first))
+    return body, findings
 
 
 def as_tokenizers(ir: TokenizerIR) -> TokenizerIR:
@@ -54,30 +59,20 @@ def as_tokenizers(ir: TokenizerIR) -> TokenizerIR:
     model = ir.model
     if not isinstance(model, RankMerge):
         raise refuse(f"no .mtok body can be made for a {model.kind} model of tiktoken")
-    ranked = range(model.first_id, model.first_id + model.ranks)
+    ranked = range(model.first_id, model.first_id + model.rank_count)
     pieces = [
         byte_level.encode(piece).encode() if piece is not None and number in ranked else piece
         for number, piece in enumerate(ir.vocab.pieces)
     ]
-    index = {piece: number for number, piece in enumerate(pieces) if piece is not None and number in ranked}
-    texts = [piece if piece is not None and number in ranked else b"" for number, piece in enumerate(pieces)]
-    table, no_part, _ = derive_merges(texts, [-float(number) for number in range(len(pieces))], index)
-    if no_part:
-        raise refuse(f"{len(no_part)} pieces are merged from the spelling of a byte, which MNN cannot do", "vocab")
-    order = np.argsort(table[:, 2], kind="stable")
-    pairs = table[order].tolist()
     attrs = np.full(len(pieces), PieceAttr.CONTROL, dtype=np.uint16)
-    attrs[list(index.values())] = PieceAttr.NORMAL
+    attrs[model.first_id : model.first_id + model.rank_count] = PieceAttr.NORMAL
+    pairs = ((byte_level.encode(a).encode(), byte_level.encode(b).encode()) for a, b in derive_merges(ir))
     return replace(
         ir,
         reference=Reference.HUGGINGFACE,
         vocab=replace(ir.vocab, pieces=tuple(pieces), attrs=attrs),
         alphabet=Alphabet(AlphabetKind.BYTE_LEVEL),
-        model=BPE(
-            merges=tuple((texts[left], texts[right]) for left, right, _ in pairs),
-            ranks=tuple(rank for _, _, rank in pairs),
-            ignore_merges=True,
-        ),
+        model=BPE(merges=tuple(pairs), ignore_merges=True),
         matching=Matching(MatchingRule.LEFTMOST_LONGEST),
         pre_tokenizer=(*map(_split, ir.pre_tokenizer), ByteLevel(use_regex=False)),
         decoder=(ByteLevelDecoder(),),
@@ -88,10 +83,10 @@ def as_tokenizers(ir: TokenizerIR) -> TokenizerIR:
 def _split(step: object) -> Split:
     """The same pattern; text that it does not match is dropped."""
     assert isinstance(step, Split)
-    translated = translate([step.pattern])
+    translated = translate_fancy([step.pattern])
     compiled = re.compile(translated.patterns[0], FLAGS)
     blocks = translated.blocks.reshape(-1)
     covers = all(compiled.match(chr(char)) for char in np.unique(blocks).tolist())
     if covers:
-        return Split(step.pattern, Dialect.ONIG)
-    return Split(step.pattern, Dialect.ONIG, Behavior.REMOVED, invert=True)
+        return step
+    return Split(step.pattern, step.dialect, Behavior.REMOVED, invert=True)

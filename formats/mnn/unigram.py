@@ -8,6 +8,9 @@ of the unknown piece, which is where MNN reads it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tokpack.findings import Finding, Severity
@@ -22,9 +25,13 @@ from .core import SPACE_MARK, Core, Texts, char_in_pieces, refuse
 from .hf_chars import composites
 from .parts import Metaspace, Normalizer, Prepend, PreTokenizer, Replace, Split, Unigram
 
-__all__ = ["NOT_MATCHED", "lower_unigram"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["NOT_MATCHED", "break_ties", "lower_unigram"]
 
 NOT_MATCHED = -1e18
+_TIE, _EVEN = 1e-8, 1e-11  # far below the difference of two scores, far above the precision of a total
 _MATCHED = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 _NO_NORMAL_SCORE = np.float32(3.4028234663852886e38)  # FLT_MAX: the minimum over no pieces
 _HALVINGS = 32  # of runs of spaces; a text of 4 GiB has no longer one
@@ -57,12 +64,25 @@ def lower_unigram(ir: TokenizerIR, texts: Texts) -> Core:
     )
 
 
+def break_ties(scores: NDArray[np.float64], pieces: Sequence[bytes]) -> NDArray[np.float64]:
+    """Scores, float64 ``[n]``, that make MNN's choice among equal totals more often the others' choice.
+
+    llama.cpp, sentencepiece and ``tokenizers`` take the path whose last piece is longest, MNN the one whose last piece
+    is shortest. What comes nearest with sums: fewer pieces, then pieces of even length. Runs of one character have
+    paths that no sum can tell apart, because they are the same pieces in another order.
+    """
+    lengths = np.array([len(piece.decode("utf-8", "replace")) for piece in pieces], dtype=np.float64)
+    even: NDArray[np.float64] = scores - (_TIE + _EVEN * lengths**2)
+    return even
+
+
 def _scores(ir: TokenizerIR, model: UnigramIR, unk: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     raw = ir.vocab.scores
     file_scores = np.zeros(len(ir.vocab), np.float32) if raw is None else raw
     normal = file_scores[ir.vocab.types == PieceType.NORMAL]
     lowest = normal.min(initial=_NO_NORMAL_SCORE)
     scores = file_scores.astype(np.float64)
+    scores = break_ties(scores, [piece or b"" for piece in ir.vocab.pieces])
     scores[(ir.vocab.attrs & PieceAttr.USER_DEFINED) != 0] = 0.0
     scores[~np.isin(ir.vocab.types, _MATCHED)] = NOT_MATCHED
     # llama.cpp begins at characters, MNN at any byte: it would find half a character
