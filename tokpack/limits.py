@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT", "Limits"]
+__all__ = ["DEFAULT", "PATTERN_SECONDS", "PATTERN_SECONDS_PER_CHARACTER", "Limits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +37,8 @@ class Limits:
 
 
 DEFAULT = Limits()
+
+# Time that a pattern which is not a known one may take on one text: published ones need 0.1 microseconds per character,
+# so that only those that backtrack without bound come near it.
+PATTERN_SECONDS = 5.0
+PATTERN_SECONDS_PER_CHARACTER = 1e-5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -11,6 +10,7 @@ from tokpack.pack.pieces import CONTROL, PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import Merger
 from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.limited import Pattern, compile_pattern
 from tokpack.runtime.split import ClassMap
 
 __all__ = ["RankModel", "Words"]
@@ -103,11 +103,11 @@ class Words:
         return _WordCache(self.model)
 
     @cached_property
-    def _pattern(self) -> tuple[re.Pattern[str], bool] | None:
+    def _pattern(self) -> tuple[Pattern, bool] | None:
         with meta_errors(self._view.file):
-            for _, translated, empty in self._view.meta["patterns"]:
+            for source, translated, empty in self._view.meta["patterns"]:
                 # translated by tokpack.onig.fancy: explicit sets of class characters, no property of the interpreter's
-                return re.compile(translated, re.ASCII | re.DOTALL), bool(empty)
+                return compile_pattern(str(source), str(translated), "the pre-tokenizer"), bool(empty)
         return None
 
     @cached_property
@@ -131,7 +131,7 @@ class Words:
         return (match.span() for match in pattern.finditer(classes))
 
 
-def _careful(pattern: re.Pattern[str], text: str) -> Iterator[Range]:
+def _careful(pattern: Pattern, text: str) -> Iterator[Range]:
     """An empty match right behind the match before is dropped, and the search goes on one character later."""
     at, last = 0, -1
     while at <= len(text):

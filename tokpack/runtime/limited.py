@@ -1,0 +1,104 @@
+"""Patterns from files cannot hang us: all but known ones run with a time limit.
+
+Known are the translated patterns of published tokenizers, by their BLAKE2b-128 in ``linear.bin``
+(:mod:`tokpack.onig.make_linear`). Others run on the package ``regex``, whose matcher looks at the clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from tokpack.errors import EncodeError, UnsupportedError
+from tokpack.limits import PATTERN_SECONDS, PATTERN_SECONDS_PER_CHARACTER
+
+__all__ = ["Pattern", "compile_pattern", "is_linear"]
+
+_FLAGS = re.ASCII | re.DOTALL
+_SIZE = 16
+
+
+class Pattern(Protocol):
+    """A compiled pattern, with or without a limit."""
+
+    @property
+    def pattern(self) -> str:
+        """The translated pattern."""
+
+    def finditer(self, text: str, /) -> Iterator[Any]:
+        """All matches, as :meth:`re.Pattern.finditer`."""
+
+    def search(self, text: str, at: int = 0, /) -> Any:
+        """The first match from ``at`` on, or None."""
+
+
+@cache
+def _digests() -> frozenset[bytes]:
+    raw = Path(__file__).with_name("linear.bin").read_bytes()
+    return frozenset(raw[at : at + _SIZE] for at in range(0, len(raw), _SIZE))
+
+
+def is_linear(translated: str) -> bool:
+    """Whether a translated pattern is known to take time that grows with the text, no faster."""
+    from _blake2 import blake2b  # hashlib would import OpenSSL
+
+    return blake2b(translated.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest() in _digests()
+
+
+def compile_pattern(source: str, translated: str, where: str) -> Pattern:
+    """``translated`` for ``re.ASCII | re.DOTALL``; with a limit unless it is a known one.
+
+    Args:
+        source: the pattern as the file has it, for messages.
+        translated: over class characters, see :mod:`tokpack.onig`.
+        where: where the pattern stands, for messages.
+    """
+    if is_linear(translated):
+        return re.compile(translated, _FLAGS)
+    return _Limited(source, translated, where)
+
+
+class _Limited:
+    """A pattern of the package ``regex`` that gives up after a time."""
+
+    def __init__(self, source: str, translated: str, where: str) -> None:
+        try:
+            import regex
+        except ImportError as error:
+            hint = "pip install regex"
+            raise UnsupportedError(f"{where}: this pattern needs the package regex", hint=hint) from error
+        re.compile(translated, _FLAGS)  # what the one does not take, the other need not see
+        try:
+            self._compiled = regex.compile(translated, regex.ASCII | regex.DOTALL | regex.VERSION0)
+        except regex.error as error:
+            raise re.error(str(error)) from error
+        self.pattern = translated
+        self._source, self._where = source, where
+
+    def _limit(self, text: str) -> float:
+        return PATTERN_SECONDS + len(text) * PATTERN_SECONDS_PER_CHARACTER
+
+    def _error(self, text: str) -> EncodeError:
+        shown = self._source if len(self._source) < 80 else self._source[:77] + "..."
+        what = (
+            f"{self._where}: the pattern {shown!a} took more than {self._limit(text):.0f} s "
+            f"on a text of {len(text)} characters"
+        )
+        return EncodeError(what, hint="cut the text, or use another pattern: this one backtracks without bound")
+
+    def finditer(self, text: str, /) -> Iterator[Any]:
+        """All matches; EncodeError when it takes too long."""
+        try:
+            yield from self._compiled.finditer(text, timeout=self._limit(text))
+        except TimeoutError as error:
+            raise self._error(text) from error
+
+    def search(self, text: str, at: int = 0, /) -> Any:
+        """The first match from ``at`` on; EncodeError when it takes too long."""
+        try:
+            return self._compiled.search(text, at, timeout=self._limit(text))
+        except TimeoutError as error:
+            raise self._error(text) from error
