@@ -54,7 +54,7 @@ class Format:
 
 _BUILT_IN = (
     Format("gguf", "GGUF (llama.cpp)", "tokpack.formats.gguf", (".gguf",), reads=True, reference="llama.cpp"),
-    Format("mtok", "MNN .mtok with an index", "tokpack.formats.mnn.file", (".mtok",), reads=True, writes=True),
+    Format("mtok", "MNN .mtok", "tokpack.formats.mnn.file", (".mtok",), reads=True, writes=True),
     Format("tokpack", "tokpack's own pack", "tokpack.pack.file", (".tokpack",), reads=True, writes=True),
     Format(
         "tokenizer.json",
@@ -65,7 +65,15 @@ _BUILT_IN = (
         reference="huggingface",
     ),
     Format("mnn", "MNN .mtok, its body alone", "tokpack.formats.mnn.plain", reads=True, reference="mnn"),
-    Format("mnn-txt", "MNN tokenizer.txt", "tokpack.formats.mnn.text", reads=True, reference="mnn"),
+    Format(
+        "mnn-txt",
+        "MNN tokenizer.txt",
+        "tokpack.formats.mnn.text",
+        (".txt",),
+        reads=True,
+        writes=True,
+        reference="mnn",
+    ),
     Format(
         "sentencepiece",
         "SentencePiece .model",

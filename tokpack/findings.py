@@ -16,6 +16,9 @@ from tokpack.errors import Location, RefusedError
 __all__ = ["Finding", "Severity", "refuse_unless_allowed"]
 
 
+_SHOWN = 30  # characters of an example
+
+
 class Severity(str, Enum):
     """How much a finding matters."""
 
@@ -39,6 +42,7 @@ class Finding:
         message: one sentence, with the figures.
         location: key or path in the source, byte offset.
         fix: what to do about it, or None.
+        example: a text on which it shows: for severity ``ids`` one that was found to get other ids.
     """
 
     code: str
@@ -46,6 +50,7 @@ class Finding:
     message: str
     location: Location = field(default_factory=Location)
     fix: str | None = None
+    example: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """A JSON-ready form; keys are always present."""
@@ -56,24 +61,28 @@ class Finding:
             "path": self.location.path,
             "offset": self.location.offset,
             "fix": self.fix,
+            "example": self.example,
         }
 
     @staticmethod
     def from_dict(data: dict[str, object]) -> Finding:
         """The inverse of :meth:`as_dict`; raises KeyError, TypeError or ValueError on other data."""
-        path, offset, fix = data["path"], data["offset"], data["fix"]
+        path, offset, fix, example = data["path"], data["offset"], data["fix"], data.get("example")
         if not (path is None or isinstance(path, str)) or not (offset is None or isinstance(offset, int)):
             raise TypeError("finding location")
-        if not (fix is None or isinstance(fix, str)):
+        if not (fix is None or isinstance(fix, str)) or not (example is None or isinstance(example, str)):
             raise TypeError("finding fix")
         where = Location(None, path, offset)
-        return Finding(str(data["code"]), Severity(data["severity"]), str(data["message"]), where, fix)
+        return Finding(str(data["code"]), Severity(data["severity"]), str(data["message"]), where, fix, example)
 
     def __str__(self) -> str:
         where = str(self.location)
         text = f"{self.severity}: {self.message} [{self.code}]"
         if where:
             text = f"{text} at {where}"
+        if self.example is not None:
+            shown = self.example if len(self.example) <= _SHOWN else self.example[:_SHOWN] + "…"
+            text = f"{text}, as in {shown!a}"
         return f"{text}; {self.fix}" if self.fix else text
 
 

@@ -15,6 +15,7 @@ class Rendered:
 
     Attributes:
         files: (ending that is added to the output path, content); the main file has the ending ``""``.
+        beside: (path, content) of files that the caller asked for under names of their own.
         losses: what the target cannot hold.
         exact: whether a runtime of ours still gives the reference's ids from these files, whatever the losses.
     """
@@ -22,3 +23,4 @@ class Rendered:
     files: tuple[tuple[str, bytes], ...]
     losses: tuple[Finding, ...]
     exact: bool
+    beside: tuple[tuple[str, bytes], ...] = ()

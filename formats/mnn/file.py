@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tokpack.errors import FormatError, Location, UnsupportedError, UsageError
-from tokpack.pack.build import assemble, build_index
+from tokpack.errors import FormatError, Location, UsageError
+from tokpack.findings import Finding, Severity
 from tokpack.pack.restore import restore
-from tokpack.pack.view import SIDECAR_SUFFIX, has_index, open_pack
-from tokpack.rendered import Rendered
+from tokpack.pack.view import has_index, open_pack, stale_index
 
-from . import write_body
+from . import plain
+from .write_mtok import render
 
 if TYPE_CHECKING:
     from tokpack.ir import TokenizerIR
@@ -19,33 +20,25 @@ if TYPE_CHECKING:
 __all__ = ["read", "render"]
 
 
-def read(path: str | os.PathLike[str]) -> TokenizerIR:
-    """The IR behind the index of an .mtok; UnsupportedError for a plain .mtok, whose body alone is not read yet."""
+def read(path: str | os.PathLike[str], engine: str | None = None) -> TokenizerIR:
+    """The IR behind the index of an .mtok; without an index of its own, what the MNN engine makes of the body.
+
+    Args:
+        path: the file.
+        engine: for a file without an index, as in :func:`tokpack.formats.mnn.plain.read`; ``v361`` by default.
+    """
     name = os.fspath(path)
     if not has_index(name):
-        hint = "its ids would be those of the MNN engine; convert from the original tokenizer"
-        raise UnsupportedError("reading a plain .mtok is not supported yet", location=Location(name), hint=hint)
+        ir = plain.read(name, engine or "v361")
+        return replace(ir, findings=(*ir.findings, _stale())) if stale_index(name) else ir
+    if engine is not None:
+        raise UsageError("a pack takes no option 'engine': it was decided when the pack was made")
     view = open_pack(name)
     if not view.footer.body_length:
         raise FormatError("the file has no .mtok body", location=Location(name), hint="--from tokpack reads it")
     return restore(view)
 
 
-def render(ir: TokenizerIR, index: str = "inline") -> Rendered:
-    """Body and index.
-
-    Args:
-        ir: the tokenizer.
-        index: ``inline`` puts the index behind the body, ``sidecar`` into a second file, ``none`` leaves it out:
-            MNN reads the whole file into memory, so the index costs it some.
-    """
-    if index not in ("inline", "sidecar", "none"):
-        raise UsageError(f"unknown place for the index: {index!r}", hint="inline, sidecar or none")
-    body, losses = write_body(ir)
-    if index == "none":
-        return Rendered((("", body),), tuple(losses), exact=False)
-    sections = build_index(ir, losses)
-    if index == "inline":
-        return Rendered((("", assemble(sections, body)),), tuple(losses), exact=True)
-    files = (("", body), (SIDECAR_SUFFIX, assemble(sections, body, sidecar=True)))
-    return Rendered(files, tuple(losses), exact=True)
+def _stale() -> Finding:
+    message = "the index was made from another body: it is ignored, and the ids are those of the MNN engine"
+    return Finding("mtok-stale-index", Severity.WARN, message, fix="convert the original tokenizer again")

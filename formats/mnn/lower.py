@@ -30,6 +30,7 @@ from . import losses
 from .body import MtokBody
 from .byte_pair import lower_byte_pair
 from .core import Core, Texts, decoder, refuse
+from .from_ir import from_ir
 from .hf import lower_hf
 from .hf_around import lower_around
 from .score_merge import lower_score_merge
@@ -68,6 +69,8 @@ def lower(ir: TokenizerIR) -> tuple[MtokBody, list[Finding]]:
         return lower_sentencepiece(ir)
     if ir.reference is Reference.TIKTOKEN:
         return lower_tiktoken(ir)
+    if ir.reference is Reference.MNN:
+        return from_ir(ir), []
     family = _family(ir)
     pieces = filled_pieces(ir)
     index = {piece: number for number, piece in enumerate(pieces)}

@@ -55,7 +55,7 @@ class MnnHeader:
         pieces_end: the ids below are the model's pieces; what its vocabulary holds besides is in ``aliases``.
         aliases: further texts of the model's vocabulary, for an id that has one already or one behind a gap: u32 id,
             u16 length, bytes of each; little-endian. An id is printed and merged as the last of its texts.
-        post_ops: the post-processor section as written: None is the sequence, a number the id of a special token.
+        post_ops: the post-processor section as written: -1 is the sequence, a number the id of a special token (u32).
         applied: what the engine makes of it; empty where it does not read that section.
         merge_ranks: where merges share ranks, the rank of each merge of the model, u32 ``[n]``: the leftmost pair of
             equal ranks is merged first.
@@ -71,8 +71,8 @@ class MnnHeader:
     prefix: tuple[int, ...]
     model_size: int
     pieces_end: int
-    post_ops: tuple[int | None, ...] = ()
-    applied: tuple[int | None, ...] = ()
+    post_ops: tuple[int, ...] = ()
+    applied: tuple[int, ...] = ()
     aliases: bytes = b""
     merge_ranks: bytes = b""
     byte_level: bool = False

@@ -144,6 +144,19 @@ SECTIONS: dict[str, SectionSpec] = {
     "hf.sets.blocks": SectionSpec("B", 1),
     "hf.scripts.index": SectionSpec("H", 2),  # [4352], script numbers
     "hf.scripts.blocks": SectionSpec("B", 1),
+    "mnn.class.index": SectionSpec("H", 2),  # [4352], folded classes of the MNN engine, see pack/mnn.py
+    "mnn.class.blocks": SectionSpec("B", 1),
+    "mnn.lower.from": SectionSpec("I", 4),
+    "mnn.lower.to": SectionSpec("I", 4),
+    "mnn.same.id": SectionSpec("I", 4),
+    "mnn.same.first": SectionSpec("i", 4),
+    "mnn.merge.rank": SectionSpec("I", 4),
+    "mnn.special.first": SectionSpec("I", 4),
+    "mnn.special.label": SectionSpec("B", 1),
+    "mnn.special.value": SectionSpec("i", 4),
+    "mnn.added.first": SectionSpec("I", 4),
+    "mnn.added.label": SectionSpec("B", 1),
+    "mnn.added.value": SectionSpec("i", 4),
     "byte.symbol": SectionSpec("I", 4),  # [256], first symbol of each byte (byte-level alphabets)
     "byte.emit": SectionSpec("i", 4),  # [512], up to two ids for a byte that is left over, -1 for none
     "class.index": SectionSpec("H", 2),  # [4352], two-stage class table
@@ -153,6 +166,9 @@ SECTIONS: dict[str, SectionSpec] = {
     "added.flags": SectionSpec("B", 1, required=True),  # [A], bits below
     "added.blob": SectionSpec("B", 1, required=True),
     "added.offset": SectionSpec("I", 4, required=True),  # [A + 1]
+    "bulk.words": SectionSpec("B", 1),  # [ceil(V / 8)] bits: pieces that are words, see pack/bulk.py
+    "bulk.pairs": SectionSpec("B", 1),  # bits: pairs of characters in symbols
+    "bulk.whole": SectionSpec("I", 4),  # pieces that are words only as a whole
 }
 
 # piece.flags

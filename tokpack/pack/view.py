@@ -28,7 +28,16 @@ from tokpack.pack.layout import (
 if TYPE_CHECKING:
     from tokpack.findings import Finding
 
-__all__ = ["SIDECAR_SUFFIX", "PackView", "find_footer", "has_index", "map_pack", "open_pack", "unpack_map"]
+__all__ = [
+    "SIDECAR_SUFFIX",
+    "PackView",
+    "find_footer",
+    "has_index",
+    "map_pack",
+    "open_pack",
+    "stale_index",
+    "unpack_map",
+]
 
 Buffer = bytes | mmap.mmap
 
@@ -101,6 +110,8 @@ class PackView:
     def _check_footer(self) -> None:
         footer, size = self.footer, len(self.data)
         at = size - FOOTER
+        if footer.flags & ~FLAG_SIDECAR:
+            raise self._fail(f"the flags of the index are {footer.flags:#x}, of which only bit 0 is known", at)
         if footer.total_length != size:
             what = f"the index was written for a file of {footer.total_length} bytes, this one has {size}"
             raise self._fail(what, at)
@@ -216,8 +227,27 @@ def open_pack(path: str) -> PackView:
 
 
 def has_index(path: str) -> bool:
-    """Whether ``path`` ends with an index, or has one beside it."""
-    return find_footer(map_pack(path)) is not None or _has_sidecar(path)
+    """Whether ``path`` ends with an index of its own, or has one beside it. One of another body counts as none."""
+    return (find_footer(map_pack(path)) is not None or _has_sidecar(path)) and not stale_index(path)
+
+
+def stale_index(path: str) -> bool:
+    """Whether ``path`` has an index that was made from another body than the one that stands there now.
+
+    Somebody wrote the .mtok anew, or changed it: the file is then a plain .mtok. A damaged index is not stale.
+    """
+    data = map_pack(path)
+    found = find_footer(data)
+    if found is None and _has_sidecar(path):
+        found = find_footer(map_pack(path + SIDECAR_SUFFIX))
+        if found is not None and found[1].body_length != len(data):
+            return True
+    elif found is not None and found[1].flags & FLAG_SIDECAR:
+        return False  # an index alone, without its .mtok
+    if found is None or not 0 < found[1].body_length <= len(data):
+        return False
+    with memoryview(data) as view, view[: found[1].body_length] as body:
+        return fingerprint(body) != found[1].body_fingerprint
 
 
 def _has_sidecar(path: str) -> bool:
