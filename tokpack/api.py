@@ -7,10 +7,19 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokpack.errors import FormatError, Location, LossError, RefusedError, TokpackError, UnsupportedError, UsageError
+from tokpack.errors import (
+    ExistsError,
+    FormatError,
+    Location,
+    LossError,
+    RefusedError,
+    TokpackError,
+    UnsupportedError,
+    UsageError,
+)
 from tokpack.findings import Finding, Severity, refuse_unless_allowed
 from tokpack.output import check_target, write_files
-from tokpack.pack.view import PackView, find_footer, has_index, map_pack, open_pack
+from tokpack.pack.view import PackView, find_footer, has_index, map_pack, open_pack, stale_index
 from tokpack.runtime.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -64,6 +73,23 @@ def open_view(
         raise error.in_file(name) from error.__cause__
 
 
+def is_pack(path: StrPath, format: str | None, options: dict[str, Any]) -> bool:  # noqa: A002
+    """Whether a file is opened by its own index, for which there are no ``options``."""
+    name = os.fspath(path)
+    if format not in (None, "mtok", "tokpack") or Path(name).is_dir() or not has_index(name):
+        return False
+    _no_options(options)
+    return True
+
+
+def source_format(path: StrPath, format: str | None = None) -> Format:  # noqa: A002
+    """The format called ``format``, by default the one that the content of ``path`` shows; a pack is ``tokpack``.
+
+    Raises FormatError when it is not recognised, UnsupportedError when it is not read.
+    """
+    return _source_format(os.fspath(path), format)
+
+
 def _no_options(options: dict[str, Any]) -> None:
     if options:
         raise UsageError(f"a pack takes no option {next(iter(options))!r}: it was decided when the pack was made")
@@ -78,7 +104,7 @@ def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
         found = formats.of_folder()
     else:
         data = map_pack(name)
-        if find_footer(data) is not None:
+        if find_footer(data) is not None and not stale_index(name):
             return formats.get("tokpack")
         head = bytes(data[: formats.SNIFF_BYTES])
         sniffed = formats.sniff(head)
@@ -131,6 +157,21 @@ def write(
 
     Raises ExistsError, LossError or RefusedError before anything is written.
     """
+    return _write(ir, path, None, format, allow=allow, strict=strict, force=force, options=options)
+
+
+def _write(
+    ir: TokenizerIR,
+    path: StrPath,
+    source: str | None,
+    format: str | None,  # noqa: A002
+    *,
+    allow: Collection[str],
+    strict: bool,
+    force: bool,
+    options: dict[str, Any],
+) -> list[Finding]:
+    """:func:`write`; no file that is written may be ``source``."""
     from tokpack import formats
 
     name = os.fspath(path)
@@ -140,10 +181,20 @@ def write(
         raise UsageError(f"no format is written to files called {name!r}", hint=f"use --to, or an ending of {endings}")
     if not target.writes:
         raise UsageError(f"writing {target.title} is not supported yet")
-    check_target(name, None, force)
-    rendered: Rendered = target.load().render(ir, **options)
+    check_target(name, source, force)
+    render = target.load().render
+    try:
+        rendered: Rendered = render(ir, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error):
+            raise UsageError(f"the writer of {target.title} does not take these options: {error}") from error
+        raise
+    for path_beside, _ in rendered.beside:
+        check_target(path_beside, source, force)
+        if os.path.realpath(path_beside) in {os.path.realpath(name + ending) for ending, _ in rendered.files}:
+            raise ExistsError("two outputs have one name", location=Location(path_beside), hint="choose another name")
     _check_losses(rendered, allow, strict, name)
-    write_files([(name + ending, content) for ending, content in rendered.files])
+    write_files([*((name + ending, content) for ending, content in rendered.files), *rendered.beside])
     return list(rendered.losses)
 
 
@@ -185,5 +236,7 @@ def convert(
                 where = Location(os.fspath(source), finding.location.path, finding.location.offset)
                 raise RefusedError(finding.message, location=where, hint=finding.fix, code=finding.code)
     options = write_options or {}
-    losses = write(ir, target, target_format, allow=allow, strict=strict, force=force, **options)
+    losses = _write(
+        ir, target, os.fspath(source), target_format, allow=allow, strict=strict, force=force, options=options
+    )
     return [*found, *losses]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from tokpack.analysis.json_text import json_text
 from tokpack.analysis.show import readable
 from tokpack.errors import Location, ReadError, UsageError
 from tokpack.findings import Finding, Severity
@@ -86,13 +86,18 @@ def read_data(text: str | None, file: str | None, dash: str | None, what: str) -
 
 def emit_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=1, default=_plain))
+    click.echo(json_text(_plain(document), indent=1))
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
+    """``value`` with bytes as hexadecimal text."""
     if isinstance(value, bytes):
         return value.hex()
-    raise TypeError(type(value).__name__)
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value
 
 
 def report(findings: Iterable[Finding], *, quiet: bool, verbose: bool) -> None:

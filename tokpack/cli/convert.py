@@ -23,6 +23,13 @@ __all__ = ["command"]
     type=click.Choice(["inline", "sidecar", "none"]),
     help="Where the index of an .mtok goes: behind the body (default), into TARGET.index, or nowhere.",
 )
+@click.option(
+    "--mnn-version",
+    type=click.Choice(["3.5.0", "3.6.0", "3.6.1", "head"]),
+    help="MNN engine that an .mtok is for; default: 3.6.1.",
+)
+@click.option("--drop", multiple=True, metavar="PART", help="Leave a part out: chat-template (.mtok).")
+@click.option("--vectors", type=FILE, metavar="FILE", help="Write texts with the ids that MNN will give (JSON lines).")
 @click.option("--strict", is_flag=True, help="Refuse when anything is lost or doubtful.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite the output.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and found as JSON.")
@@ -36,6 +43,9 @@ def command(
     options: dict[str, Any],
     target_format: str | None,
     index: str | None,
+    mnn_version: str | None,
+    drop: tuple[str, ...],
+    vectors: str | None,
     strict: bool,
     force: bool,
     as_json: bool,
@@ -50,6 +60,7 @@ def command(
     \b
     tokpack convert model.gguf out.mtok
     """
+    writer = {"index": index, "mnn_version": mnn_version, "drop": drop or None, "vectors": vectors}
     findings = convert(
         source,
         target,
@@ -59,7 +70,7 @@ def command(
         strict=strict,
         force=force,
         read_options=options,
-        write_options={} if index is None else {"index": index},
+        write_options={name: value for name, value in writer.items() if value is not None},
     )
     if as_json:
         emit_json(

@@ -124,6 +124,10 @@ class Tokenizer:
         """As :meth:`encode`, an int32 array ``[n]``."""
         import numpy as np
 
+        encode_array = getattr(self._pipeline, "encode_array", None)
+        if encode_array is not None:
+            found: NDArray[np.int32] = encode_array(text, add_special_tokens, parse_special)
+            return found
         return np.array(self._pipeline.encode(text, add_special_tokens, parse_special), dtype=np.int32)
 
     def encode_batch(
@@ -145,9 +149,16 @@ class Tokenizer:
         """The tokens of ``text`` with their bytes and where they lie."""
         out = []
         for token, start, end in self._pipeline.encode_spans(text, add_special_tokens, parse_special):
-            raw = self.id_to_piece(token)
+            raw = self._alone(token)
             out.append(Piece(token, raw.decode("utf-8", "replace"), raw, start, end))
         return out
+
+    def _alone(self, token: int) -> bytes:
+        """What a token of a text stands for; nothing where it has no text of its own, as -1 has none."""
+        try:
+            return self.id_to_piece(token)
+        except EncodeError:
+            return b""
 
     # --- decode ---
 
@@ -247,6 +258,21 @@ class Tokenizer:
         """Name → template; the unnamed one is called ``default``."""
         with meta_errors(self.view.file):
             return dict(self.view.about().get("chat_templates", {}))
+
+    @property
+    def token_types(self) -> NDArray[np.uint8]:
+        """The source's type number of each piece (:class:`tokpack.ir.PieceType`), uint8 ``[vocab_size]``, read-only."""
+        import numpy as np
+
+        return np.frombuffer(self._pieces.types, dtype=np.uint8)
+
+    @property
+    def token_lengths(self) -> NDArray[np.int32]:
+        """Bytes of each piece, int32 ``[vocab_size]``: of what a byte-level text spells, else of the text itself."""
+        import numpy as np
+
+        edges = np.frombuffer(self.view.raw("piece.offset"), dtype="<u4")[: self.vocab_size + 1].astype(np.int64)
+        return np.diff(edges).clip(0).astype(np.int32)
 
     def __repr__(self) -> str:
         return f"<tokpack.Tokenizer {self.view.file or 'in memory'}: {self.vocab_size} pieces, {self.reference}>"
