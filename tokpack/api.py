@@ -189,6 +189,8 @@ def _write(
         if "unexpected keyword argument" in str(error):
             raise UsageError(f"the writer of {target.title} does not take these options: {error}") from error
         raise
+    for ending, _ in rendered.files:
+        check_target(name + ending, source, force)
     for path_beside, _ in rendered.beside:
         check_target(path_beside, source, force)
         if os.path.realpath(path_beside) in {os.path.realpath(name + ending) for ending, _ in rendered.files}:

@@ -48,6 +48,7 @@ __all__ = ["FAMILIES", "Context", "Parts"]
 
 _PREFIX = "tokenizer.ggml."
 _ESCAPE = Replace(" ", "▁")
+_UGM_UNK = 2  # id of the unknown piece where a file names none
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,14 @@ def _unigram(context: Context) -> Parts:
         message = "the charsmap is shorter than its trie; llama.cpp does not load the file"
         keys.find("gguf-charsmap", Severity.REFUSE, message, _PREFIX + "precompiled_charsmap")
         charsmap = b""
+    pieces = context.vocab.pieces
+    if len(pieces) <= _UGM_UNK and b"\n" not in pieces:
+        # before it reads its keys, llama.cpp takes the id of a newline, which is the default unknown id then, and looks
+        # it up with .at() when it prints what it has loaded (llama_vocab::impl::load, print_info)
+        message = (
+            f"{len(pieces)} pieces, without a newline: llama.cpp looks id {_UGM_UNK} up and does not load the file"
+        )
+        keys.find("gguf-unigram-small", Severity.REFUSE, message, _PREFIX + "tokens")
     unk = context.vocab.roles.get("unk")
     return Parts(
         Alphabet(AlphabetKind.UTF8),

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from tokpack.errors import Location, UnsupportedError
+from tokpack.errors import FormatError, Location, UnsupportedError
 from tokpack.limits import DEFAULT, Limits
 
 from .._cursor import Cursor
 
-__all__ = ["MAGIC", "Entry", "Header", "ValueType", "read_header"]
+__all__ = ["MAGIC", "CutOffError", "Entry", "Header", "ValueType", "read_header", "read_partial"]
 
 MAGIC = b"GGUF"
 _KEPT_PREFIXES = ("tokenizer.", "general.")
@@ -98,12 +98,73 @@ class Header:
     end: int
 
 
+class CutOffError(FormatError):
+    """The file ends inside something; ``location`` is where that begins."""
+
+
+class _CutCursor(Cursor):
+    """A cursor that tells the end of the file from other damage."""
+
+    def need(self, size: int, what: str) -> None:
+        if size > self.end - self.pos:
+            raise _cut_off(self, f"the file ends inside {what}")
+
+    def count(self, kind: str, what: str, item_size: int, limit: int) -> int:
+        at = self.pos
+        value = int(self.number(kind, what))
+        if 0 <= value <= limit and value * item_size > self.left:
+            raise _cut_off(self, f"the file ends before the {value} that {what} promises", at)
+        self.pos = at
+        return super().count(kind, what, item_size, limit)
+
+    def skip_strings(self, count: int, what: str, limit: int) -> None:
+        for index in range(count):
+            self.skip(self.count("u64", f"length of {what}[{index}]", 1, limit), what)
+
+
+def _cut_off(cursor: Cursor, what: str, offset: int | None = None) -> CutOffError:
+    return CutOffError(what, location=Location(cursor.file, None, cursor.pos if offset is None else offset))
+
+
 def read_header(data: bytes | mmap.mmap, file: str | None = None, limits: Limits = DEFAULT) -> Header:
     """Read the key-value section; values of keys outside ``tokenizer.*`` and ``general.*`` are passed over if large.
 
     Raises FormatError for anything malformed, UnsupportedError for another version.
     """
     cursor = Cursor(data, file)
+    version, big_endian, tensor_count = _read_start(cursor)
+    # a pair takes at least 13 bytes: key length, value type, one byte of value
+    key_count = cursor.count("u64", "key count", 13, limits.keys)
+    entries: dict[str, Entry] = {}
+    _read_pairs(cursor, key_count, entries, limits)
+    return Header(version, big_endian, tensor_count, entries, cursor.pos)
+
+
+def read_partial(
+    data: bytes | mmap.mmap, file: str | None = None, limits: Limits = DEFAULT
+) -> tuple[Header, CutOffError | None]:
+    """As :func:`read_header`, of a file that may be cut off: the keys as far as they go, and where the file ends.
+
+    A key whose value is cut off is there with the count that it promises and the value None.
+    Raises FormatError for other damage, and when not even the counts are there.
+    """
+    cursor = _CutCursor(data, file)
+    version, big_endian, tensor_count = _read_start(cursor)
+    at = cursor.pos
+    key_count = int(cursor.number("u64", "key count"))
+    if key_count > limits.keys:
+        raise cursor.fail(f"key count {key_count} is above the limit of {limits.keys}", offset=at)
+    entries: dict[str, Entry] = {}
+    cut: CutOffError | None = None
+    try:
+        _read_pairs(cursor, key_count, entries, limits)
+    except CutOffError as error:
+        cut = error
+    return Header(version, big_endian, tensor_count, entries, cursor.pos), cut
+
+
+def _read_start(cursor: Cursor) -> tuple[int, bool, int]:
+    """Version, whether numbers are big-endian, tensor count."""
     if cursor.take(4, "magic") != MAGIC:
         raise cursor.fail("not a GGUF file: it does not start with 'GGUF'", offset=0)
     version = cursor.number("u32", "version")
@@ -113,17 +174,38 @@ def read_header(data: bytes | mmap.mmap, file: str | None = None, limits: Limits
         version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in (2, 3):
         hint = "version 1 had 32-bit lengths; convert the model again" if version == 1 else "versions 2 and 3 are read"
-        raise UnsupportedError(f"GGUF version {version}", location=Location(file, None, 4), hint=hint)
-    tensor_count = cursor.number("u64", "tensor count")
-    # a pair takes at least 13 bytes: key length, value type, one byte of value
-    key_count = cursor.count("u64", "key count", 13, limits.keys)
-    entries: dict[str, Entry] = {}
-    for index in range(key_count):
-        entry = _read_pair(cursor, index, limits)
+        raise UnsupportedError(f"GGUF version {version}", location=Location(cursor.file, None, 4), hint=hint)
+    return version, big_endian, cursor.number("u64", "tensor count")
+
+
+def _read_pairs(cursor: Cursor, count: int, entries: dict[str, Entry], limits: Limits) -> None:
+    for index in range(count):
+        start = cursor.pos
+        try:
+            entry = _read_pair(cursor, index, limits)
+        except CutOffError:
+            cursor.pos = start
+            _read_promise(cursor, index, entries, limits)
+            raise
         if entry.key in entries:
             raise cursor.fail("the key occurs twice", path=entry.key, offset=entry.offset)
         entries[entry.key] = entry
-    return Header(version, big_endian, tensor_count, entries, cursor.pos)
+
+
+def _read_promise(cursor: Cursor, index: int, entries: dict[str, Entry], limits: Limits) -> None:
+    """The entry of a value that is cut off, if its type is still there; leaves the cursor at the pair."""
+    start = cursor.pos
+    try:
+        key = cursor.string("u64", f"key {index}", limits.key_bytes).decode("utf-8")
+        kind = ValueType(cursor.number("u32", key))
+        at = cursor.pos
+        item, count = None, 1
+        if kind is ValueType.ARRAY:
+            item, count = ValueType(cursor.number("u32", key)), int(cursor.number("u64", key))
+        entries.setdefault(key, Entry(key, kind, item, at, count, None))
+    except (FormatError, ValueError):
+        pass
+    cursor.pos = start
 
 
 def _read_pair(cursor: Cursor, index: int, limits: Limits) -> Entry:

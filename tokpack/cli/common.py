@@ -30,14 +30,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # option of a reader → its command-line option
 _READER_OPTIONS = {
-    "pre": click.option("--pre", metavar="NAME", help="Pre-tokenizer name to use instead of the file's (GGUF)."),
+    "pre": click.option("--pre", metavar="NAME", help="Pre-tokenizer, instead of the file's (GGUF)."),
     "pattern": click.option(
-        "--pattern", metavar="NAME|REGEX", help="Encoding, such as cl100k_base, or pattern of a .tiktoken file."
+        "--pattern", metavar="NAME|REGEX", help="Encoding or pattern of a .tiktoken file."
     ),
     "special_tokens": click.option(
-        "--special-tokens", metavar="FILE|NAME", help="Special tokens of a .tiktoken file: JSON, or of an encoding."
+        "--special-tokens", metavar="FILE|NAME", help="Special tokens of a .tiktoken file."
     ),
-    "engine": click.option("--engine", metavar="NAME", help="MNN engine to follow: v361 (default) or head."),
+    "engine": click.option("--engine", metavar="NAME", help="MNN engine: v361 (default) or head."),
 }
 
 
@@ -56,7 +56,7 @@ def source_options(function: _Function) -> _Function:
     for option in (
         *reversed(_READER_OPTIONS.values()),
         click.option(
-            "--allow", multiple=True, metavar="CODE", help="Put up with findings of this code; may be repeated."
+            "--allow", multiple=True, metavar="CODE", help="Put up with findings of this code (repeatable)."
         ),
         click.option("--from", "source_format", metavar="FORMAT", help="Format of the source; default: by content."),
     ):

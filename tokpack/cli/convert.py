@@ -21,15 +21,17 @@ __all__ = ["command"]
 @click.option(
     "--index",
     type=click.Choice(["inline", "sidecar", "none"]),
-    help="Where the index of an .mtok goes: behind the body (default), into TARGET.index, or nowhere.",
+    metavar="PLACE",
+    help="Of an .mtok: inline (default), sidecar or none.",
 )
 @click.option(
     "--mnn-version",
     type=click.Choice(["3.5.0", "3.6.0", "3.6.1", "head"]),
-    help="MNN engine that an .mtok is for; default: 3.6.1.",
+    metavar="VERSION",
+    help="Engine of an .mtok: 3.5.0, 3.6.0, 3.6.1 or head.",
 )
 @click.option("--drop", multiple=True, metavar="PART", help="Leave a part out: chat-template (.mtok).")
-@click.option("--vectors", type=FILE, metavar="FILE", help="Write texts with the ids that MNN will give (JSON lines).")
+@click.option("--vectors", type=FILE, metavar="FILE", help="Write texts with the ids that MNN will give.")
 @click.option("--strict", is_flag=True, help="Refuse when anything is lost or doubtful.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite the output.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and found as JSON.")
@@ -54,8 +56,7 @@ def command(
 ) -> None:
     """Read the tokenizer in SOURCE and write it to TARGET.
 
-    Nothing is lost in silence: what TARGET cannot hold is printed. Losses that change ids refuse the conversion,
-    unless our own runtime stays exact (an .mtok with an index) or --allow CODE accepts them.
+    What TARGET cannot hold is printed. Losses of ids refuse, unless an index keeps our own runtime exact.
 
     \b
     tokpack convert model.gguf out.mtok

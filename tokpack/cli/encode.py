@@ -16,10 +16,10 @@ __all__ = ["command"]
 @click.argument("file", type=FILE)
 @click.argument("dash", metavar="[-]", required=False)
 @click.option("--text", help="The text.")
-@click.option("--file", "text_file", type=FILE, metavar="FILE", help="Take the text from this file, byte for byte.")
-@click.option("--add-special/--no-add-special", default=True, help="Add BOS and EOS as the tokenizer says (default).")
+@click.option("--file", "text_file", type=FILE, metavar="FILE", help="Take the text from this file, as it is.")
+@click.option("--add-special/--no-add-special", default=True, help="Add what the tokenizer says, such as BOS.")
 @click.option(
-    "--parse-special/--no-parse-special", default=True, help="Read control tokens in the text (default), or as text."
+    "--parse-special/--no-parse-special", default=True, help="Read control tokens in the text, or as text."
 )
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print ids and pieces as JSON.")

@@ -24,7 +24,7 @@ EXIT_CODES = {
     5: "internal fault",
     130: "interrupted",
 }
-_COMMANDS = ("convert", "inspect", "encode", "decode", "formats")
+_COMMANDS = ("convert", "inspect", "vocab", "encode", "decode", "explain", "report", "verify", "formats")
 
 
 class _Commands(click.Group):

@@ -56,6 +56,16 @@ class MinCostFragments(Fragments):
 
     def spans(self, raw: bytes, after_special: bool) -> Spans:
         """Spans of a fragment in its bytes."""
+        out: Spans = []
+        for token, text, start, end in self.path(raw):
+            if token >= 0:
+                out.append((token, start, end))
+            else:
+                out += [(self._bytes[byte], start, end) for byte in text]
+        return out
+
+    def path(self, raw: bytes) -> list[tuple[int, bytes, int, int]]:
+        """(id, or -1 for a character without a piece; its text; start, end in ``raw``) of each step of the best path."""
         chars, ends = _characters(raw)
         source = [0, *ends]
         if chars[:1] == [_BYTE_ORDER_MARK]:
@@ -66,14 +76,11 @@ class MinCostFragments(Fragments):
         text = b"".join(chars)
         path = self._path(text, starts) if self._suffixes is None else self._path_with_sentinels(text, starts)
         place = dict(zip(starts, source, strict=True))
-        out: Spans = []
+        out: list[tuple[int, bytes, int, int]] = []
         at = 0
         while at < len(text):
             token, end = path[at]
-            if token >= 0:
-                out.append((token, place[at], place[end]))
-            else:
-                out += [(self._bytes[byte], place[at], place[end]) for byte in text[at:end]]
+            out.append((token, text[at:end], place[at], place[end]))
             at = end
         return out
 
