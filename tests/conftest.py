@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
+import random
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,9 @@ SHARED = ROOT.parent / "shared"
 FIXTURES = ROOT / "fixtures"
 
 SharedData = Callable[[str], Path]
+
+# one seed for all workers of a run, which must collect the same tests; each prints what it draws with it
+os.environ.setdefault("TOKPACK_SEED", str(random.SystemRandom().randrange(1 << 32)))
 
 
 @pytest.fixture(scope="session")

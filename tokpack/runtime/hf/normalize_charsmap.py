@@ -114,8 +114,10 @@ class PrecompiledNormalizer:
         return replaced
 
     def _cluster(self, cluster: str) -> str | None:
-        if cluster in self._cache:
-            return self._cache[cluster]
+        try:
+            return self._cache[cluster]  # one look: another thread may empty it
+        except KeyError:
+            pass
         raw = cluster.encode("utf-8", "surrogatepass")
         content = self._map.shortest(raw) if len(raw) <= _SHORT else None
         if len(self._cache) >= _CACHE_SIZE:
