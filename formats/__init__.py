@@ -134,7 +134,7 @@ def sniff(head: bytes) -> Format | None:
         return formats["tokenizer.json"]
     if _opens_pieces(head):
         return formats["sentencepiece"]
-    if re.match(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\r?\n", head):
+    if re.match(rb"(?:\r?\n)*[A-Za-z0-9+/]{2,}={0,2} [0-9]+\r?\n", head):
         return formats["tiktoken"]
     return None
 

@@ -19,6 +19,7 @@ __all__ = ["Normalizer"]
 _MARK = "▁"
 _RUN = re.compile("  +")
 _CACHE = 1 << 16
+_UNSEEN: tuple[int, str] = (-1, "")  # not in the cache
 
 
 class Normalizer:
@@ -72,8 +73,8 @@ class Normalizer:
         at, size = 0, len(text)
         while at < size:
             pair = text[at : at + 2]
-            step = pairs.get(pair)
-            if step is None and pair not in pairs:
+            step = pairs.get(pair, _UNSEEN)
+            if step is _UNSEEN:  # one look: another thread may fill or empty the cache between two
                 step = self._step(pair)
                 if len(pairs) >= _CACHE:
                     pairs.clear()
