@@ -1,4 +1,5 @@
-"""Run every command block of README.md and docs/ again and write what it prints now: ``python -m tests.refresh_docs``.
+"""Run every command block of README.md and docs/ again and write what it prints now, and make the generated pages:
+``python -m tests.refresh_docs [PAGE ...]``.
 
 For after a change that is meant to change output; read the diff before it is committed.
 """
@@ -6,10 +7,12 @@ For after a change that is meant to change output; read the diff before it is co
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.docs import make_api, make_cli, make_man
 from tests.test_docs import BLOCK, PAGES, run
 
 
@@ -26,7 +29,9 @@ def refreshed(text: str, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    for page in PAGES:
+    for maker in (make_cli, make_man, make_api):
+        maker.PAGE.write_text(maker.page(), encoding="utf-8")
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
         with tempfile.TemporaryDirectory() as name:
             (Path(name) / "fixtures").symlink_to(ROOT / "fixtures")
             page.write_text(refreshed(page.read_text(encoding="utf-8"), Path(name)), encoding="utf-8")

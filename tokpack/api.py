@@ -39,7 +39,8 @@ def load(path: StrPath, format: str | None = None, allow: Collection[str] = (), 
         path: the file.
         format: its format; by default recognised by content.
         allow: codes of ``refuse`` findings to put up with.
-        options: of the format's reader (GGUF: ``pre``, ``limits``).
+        options: of the format's reader: ``pre`` (GGUF), ``pattern`` and ``special_tokens`` (tiktoken), ``engine``
+            (MNN), ``limits``.
 
     Raises ReadError or FormatError when it cannot be read, RefusedError when its reference would refuse it.
     """
@@ -153,7 +154,8 @@ def write(
         allow: codes of losses to put up with.
         strict: any loss that is not allowed refuses.
         force: overwrite an existing file.
-        options: of the format's writer (mtok: ``index`` = ``inline``, ``sidecar`` or ``none``).
+        options: of the format's writer (mtok: ``index`` = ``inline``, ``sidecar`` or ``none``; ``mnn_version``,
+            ``drop``, ``vectors``).
 
     Raises ExistsError, LossError or RefusedError before anything is written.
     """

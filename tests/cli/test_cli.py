@@ -176,7 +176,7 @@ def test_inspect_fits_a_screen(run: Run) -> None:
         (("encode", str(FIXTURES / "corpus.txt"), "--text", "a"), 3, "not recognised"),
         (("encode", "empty", "--text", "a"), 3, "empty"),
         (("encode", DEMO, "--from", "nonsense", "--text", "a"), 2, "unknown format"),
-        (("encode", DEMO, "--from", "sentencepiece", "--text", "a"), 4, "not supported yet"),
+        (("encode", DEMO, "--from", "sentencepiece", "--text", "a"), 3, "SentencePiece model"),
         (("convert", DEMO, "out.bin"), 2, "--to"),
         (("convert", DEMO, "out.gguf"), 2, "out.gguf"),
         (("convert", DEMO, "no/such/folder.tokpack"), 3, "cannot write"),

@@ -2,7 +2,7 @@
 
 A pack is ``body | zero padding | sections | section table | footer``. The body is a complete MNN .mtok file or empty
 (.tokpack). Every section starts on a page boundary; all numbers are little-endian. Readers start from the footer.
-docs/index-format.md describes the format byte by byte.
+docs/formats/index-format.md describes the format byte by byte.
 """
 
 from __future__ import annotations
