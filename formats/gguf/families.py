@@ -5,9 +5,10 @@ Source: ``llama_vocab::impl::load`` and the ``llm_tokenizer_*`` constructors of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tokpack.ir import (
     GreedyTrie,
     MinCost,
     Model,
+    PieceAttr,
     PieceType,
     ScoreMerge,
     Unigram,
@@ -44,10 +46,14 @@ from .merges import note_merges, read_merges
 from .rules import PreType
 from .vocab import KMER_MARK, VocabBuilder
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["FAMILIES", "Context", "Parts"]
 
 _PREFIX = "tokenizer.ggml."
 _ESCAPE = Replace(" ", "▁")
+_LONGEST_TRIED = 64  # bytes of a control piece whose merging is tried; the time grows with the square
 _UGM_UNK = 2  # id of the unknown piece where a file names none
 
 
@@ -136,6 +142,7 @@ def _score_merge(context: Context) -> Parts:
         )
         keys.find("gguf-byte-missing", Severity.WARN, message, _PREFIX + "tokens", fix)
     _refuse_nan(context)
+    _note_reachable(context)
     prefix = (SpacePrefix(),) if context.add_space_prefix else ()
     return Parts(
         Alphabet(AlphabetKind.UTF8, byte_fallback=True),
@@ -143,6 +150,34 @@ def _score_merge(context: Context) -> Parts:
         LlamaDetokenize(context.clean_spaces, unescape_spaces=True, strip_space=context.add_space_prefix),
         normalizer=(*prefix, _ESCAPE),
     )
+
+
+def _note_reachable(context: Context) -> None:
+    """Control pieces that text gives although special tokens are not looked for: SPM merges to any piece."""
+    ids, scores = context.vocab.ids, context.vocab.scores
+    control = np.flatnonzero((context.vocab.attrs & int(PieceAttr.CONTROL)) != 0).tolist()
+    texts = [context.vocab.pieces[token] for token in control if len(context.vocab.pieces[token]) <= _LONGEST_TRIED]
+    found = [text for text in texts if _merged(text, ids, scores) == [text]]
+    if found:
+        shown = found[0].decode("utf-8", "replace")
+        message = (
+            f"{len(found)} control pieces, such as {shown!r}, come out of text from outside: llama.cpp merges to them"
+        )
+        fix = "keep such texts out of prompts, or cut them"
+        context.keys.find("gguf-control-reachable", Severity.INFO, message, _PREFIX + "token_type", fix)
+
+
+def _merged(text: bytes, ids: Mapping[bytes, int], scores: NDArray[np.float32] | None) -> list[bytes]:
+    """``text`` merged as ``llm_tokenizer_spm`` does: the neighbours with the best score, the leftmost of equal ones."""
+    symbols = [char.encode() for char in text.decode("utf-8", "replace")]
+    while len(symbols) > 1:
+        pairs = (ids.get(left + right) for left, right in pairwise(symbols))
+        ranked = [(0.0 if scores is None else -float(scores[i]), at) for at, i in enumerate(pairs) if i is not None]
+        if not ranked:
+            break
+        at = min(ranked)[1]
+        symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+    return symbols
 
 
 def _refuse_nan(context: Context) -> None:

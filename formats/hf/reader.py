@@ -23,6 +23,7 @@ from tokpack.ir import (
     Source,
     Specials,
     TokenizerIR,
+    Unigram,
     Vocab,
 )
 from tokpack.ir.steps import ByteLevel, ByteLevelNormalizer, NormalizerStep, PreTokenizerStep
@@ -114,6 +115,7 @@ def _build(root: Obj, file: str | None, folder: Path | None, limits: Limits, not
     post_processor = read_post_processor(get("post_processor"), notes)
     decoder = read_decoder(get("decoder"), notes)
     vocab = _vocab(parts, added)
+    _note_reachable(parts, added, notes)
     check_truncation(get("truncation"), post_processor, notes)
     check_padding(get("padding"), notes)
     extras = {key: as_extra(root.data[key]) for key in ("truncation", "padding") if get(key) is not None}
@@ -192,6 +194,18 @@ def _check_template_ids(post_processor: Any, size: int, notes: Notes) -> None:
     if outside:
         message = f"the post-processor adds id {outside[0]}, which is outside 0..{size - 1}"
         notes.warn("hf-template-id", message, "post_processor")
+
+
+def _note_reachable(parts: ModelParts, added: Added, notes: Notes) -> None:
+    """Special tokens that text gives although they are not looked for: Unigram has every piece in its trie."""
+    own = set(parts.pieces) if isinstance(parts.model, Unigram) else set()
+    found = [token.content for token in added.tokens if token.special and token.content in own]
+    if found:
+        shown = found[0].decode("utf-8", "replace")
+        message = (
+            f"{len(found)} special tokens, such as {shown!r}, are pieces of the model: text from outside may give them"
+        )
+        notes.info("hf-control-reachable", message, "added_tokens", "keep such texts out of prompts, or cut them")
 
 
 def _note_unread(file: Path, notes: Notes) -> None:

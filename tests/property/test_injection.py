@@ -243,3 +243,16 @@ def test_ids_of_special_text(suffix: str) -> None:
 @pytest.mark.parametrize("suffix", REFERENCES)
 def test_ids_of_special_text_in_all_fixtures(suffix: str) -> None:
     compare(suffix, 200, all_of_them=True)
+
+
+@pytest.mark.parametrize("name", ["spm-control-reachable.gguf", "hf/t5.json", "hf/unigram-bytes.json"])
+def test_what_text_can_give_is_a_finding(name: str) -> None:
+    codes = {finding.code for finding in tokpack.read(FIXTURES / name).findings}
+    assert codes & {"gguf-control-reachable", "hf-control-reachable"}
+
+
+def test_no_finding_where_text_gives_none() -> None:
+    for name in ("spm.gguf", "gpt-2.gguf", "hf/bert.json"):
+        if (FIXTURES / name).exists():
+            codes = {finding.code for finding in tokpack.read(FIXTURES / name).findings}
+            assert not codes & {"gguf-control-reachable", "hf-control-reachable"}

@@ -65,7 +65,7 @@ class MinCostFragments(Fragments):
         return out
 
     def path(self, raw: bytes) -> list[tuple[int, bytes, int, int]]:
-        """(id, or -1 for a character without a piece; its text; start, end in ``raw``) of each step of the best path."""
+        """(id, or -1 for a character without a piece; its text; start, end in ``raw``) of each best step."""
         chars, ends = _characters(raw)
         source = [0, *ends]
         if chars[:1] == [_BYTE_ORDER_MARK]:
