@@ -16,6 +16,7 @@ import pytest
 
 import tokpack
 from tests.conftest import SHARED, SharedData
+from tests.runtime.bulk.forcing import forced_at_random
 
 GOLDEN = SHARED / "golden/hf"
 NAMES = sorted(
@@ -104,6 +105,22 @@ def test_tokenizer(name: str, shared_data: SharedData, tmp_path: Path) -> None:
     # a tokenizer that is not a pack runs from a pack in memory; if it is the same one, so are its ids
     assert target.read_bytes() == tokenizer.view.data
     compare(tokpack.load(target), golden, texts[:100], target.name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bulk(name: str, shared_data: SharedData) -> None:
+    """The same ids by the bulk path, at chunks of any size."""
+    golden, texts = load_golden(name), corpus()
+    tokenizer = tokpack.load(shared_data(f"data/hf/{name}/tokenizer.json"))
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"bulk limits with seed {seed}")
+    limits, wrong = random.Random(seed), []
+    for at, i in enumerate(index for index in chosen(len(texts)) if index not in golden.failed):
+        if at % 20 == 0 and not forced_at_random(tokenizer, limits):
+            pytest.skip("its model has no bulk path")
+        if tokenizer.encode_array(texts[i], add_special_tokens=False).tolist() != golden.ids[i]:
+            wrong.append(texts[i])
+    assert not wrong, f"{name}: {len(wrong)} differences, first: {wrong[0]!r}"
 
 
 def recorded(name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 
 import tokpack
 from tests.conftest import SHARED, SharedData
+from tests.runtime.bulk.forcing import forced_at_random
 
 VOCABULARIES = (
     *("llama-bpe", "qwen2", "qwen35", "gpt-2", "falcon", "mpt", "refact", "deepseek-llm"),
@@ -114,6 +115,25 @@ def test_real_vocabulary(name: str, shared_data: SharedData, tmp_path: Path) -> 
     for label, tokenizer in variants(shared_data(f"data/gguf/ggml-vocab-{name}.gguf"), tmp_path):
         compare(tokenizer, golden, label)
         compare_facts(tokenizer, golden)
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_bulk(name: str, shared_data: SharedData) -> None:
+    """The same ids by the bulk path, at chunks of any size."""
+    golden, wrong = load_golden(shared_data, name), []
+    tokenizer = tokpack.load(shared_data(f"data/gguf/ggml-vocab-{name}.gguf"))
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"bulk limits with seed {seed}")
+    limits = random.Random(seed)
+    for key, flag in (("00", False), ("11", True)):
+        lists, raw_lists = golden.lists("ids_" + key, "lens_" + key), golden.lists("bids_" + key, "blens_" + key)
+        texts = [(golden.texts[i], lists[i]) for i in chosen(len(golden.texts))]
+        for at, (text, expected) in enumerate([*texts, *zip(byte_corpus(), raw_lists, strict=True)]):
+            if at % 20 == 0:
+                assert forced_at_random(tokenizer, limits)
+            if tokenizer.encode_array(text, flag, flag).tolist() != expected:
+                wrong.append((key, text))
+    assert not wrong, f"{name}: {len(wrong)} differences, first: {wrong[0]}"
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -31,12 +31,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # option of a reader → its command-line option
 _READER_OPTIONS = {
     "pre": click.option("--pre", metavar="NAME", help="Pre-tokenizer, instead of the file's (GGUF)."),
-    "pattern": click.option(
-        "--pattern", metavar="NAME|REGEX", help="Encoding or pattern of a .tiktoken file."
-    ),
-    "special_tokens": click.option(
-        "--special-tokens", metavar="FILE|NAME", help="Special tokens of a .tiktoken file."
-    ),
+    "pattern": click.option("--pattern", metavar="NAME|REGEX", help="Encoding or pattern of a .tiktoken file."),
+    "special_tokens": click.option("--special-tokens", metavar="FILE|NAME", help="Special tokens of a .tiktoken file."),
     "engine": click.option("--engine", metavar="NAME", help="MNN engine: v361 (default) or head."),
 }
 
@@ -55,9 +51,7 @@ def source_options(function: _Function) -> _Function:
     wrapped: Any = gathered
     for option in (
         *reversed(_READER_OPTIONS.values()),
-        click.option(
-            "--allow", multiple=True, metavar="CODE", help="Put up with findings of this code (repeatable)."
-        ),
+        click.option("--allow", multiple=True, metavar="CODE", help="Put up with findings of this code (repeatable)."),
         click.option("--from", "source_format", metavar="FORMAT", help="Format of the source; default: by content."),
     ):
         wrapped = option(wrapped)

@@ -20,9 +20,7 @@ __all__ = ["command"]
 @click.option("--text", help="The text.")
 @click.option("--file", "text_file", type=FILE, metavar="FILE", help="Take the text from this file, byte for byte.")
 @click.option("--add-special/--no-add-special", default=True, help="Add what the tokenizer says, such as BOS.")
-@click.option(
-    "--parse-special/--no-parse-special", default=True, help="Read control tokens in the text, or as text."
-)
+@click.option("--parse-special/--no-parse-special", default=True, help="Read control tokens in the text, or as text.")
 @source_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Do not cut long lists and texts.")

@@ -14,6 +14,7 @@ from tokpack.findings import Finding
 from tokpack.ir import Reference, TokenizerIR
 from tokpack.ir.codec import model_plain, to_plain
 from tokpack.pack import layout
+from tokpack.pack.bulk import bulk_sections
 from tokpack.pack.layout import ZEROS, Footer, align, fingerprint
 from tokpack.pack.symbols import Sections, SymbolTable, offsets
 
@@ -55,7 +56,7 @@ def build_index(ir: TokenizerIR, losses: Sequence[Finding] = ()) -> Sections:
     }
     if ir.vocab.scores is not None and "piece.scores64" not in sections:
         sections["piece.scores"] = ir.vocab.scores.astype("<f4").tobytes()
-    return sections
+    return sections | bulk_sections(ir, table, sections)
 
 
 def _msgpack(value: object) -> bytes:

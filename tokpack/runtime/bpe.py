@@ -20,6 +20,7 @@ __all__ = ["MergeModel", "Merger"]
 
 _NO_RANK = sys.maxsize
 _SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
+_VERY_LONG = 1 << 16  # symbols from which on numpy does what it can first
 _PAIR_CACHE = 1 << 18
 
 
@@ -69,11 +70,18 @@ class Merger:
         keys, ranks, results = (view.array(name) for name in ("merge.key", "merge.rank", "merge.result"))
         if not len(keys) == len(ranks) == len(results):
             raise pieces.damaged("merge.key", "merge sections differ in length")
+        self._sections = keys, ranks, results
         self._pairs = _PairTable(keys, ranks, _NO_RANK)
         self._results = _PairTable(keys, results, -1)
 
     def merge(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
         """Symbols (-1: one that takes part in no merge) and their ends after merging; may change its arguments."""
+        if len(symbols) > _VERY_LONG:
+            from tokpack.runtime.bulk.runs import merge_often
+
+            symbols, ends = merge_often(symbols, ends, *self._sections)
+            if symbols and max(symbols) >= self._pieces.symbols:
+                raise self._pieces.damaged("merge.result", "a symbol is out of range")
         if len(symbols) > _SHORT:
             return self._merge_long(symbols, ends)
         if len(symbols) > 1:
@@ -180,6 +188,13 @@ class MergeModel:
         whole = self._whole(word)
         if whole >= 0:
             return [(whole, len(word))]
+        return self._merge_spans(word)
+
+    def merged(self, word: bytes) -> list[int]:
+        """As :meth:`encode`, without looking the word up as a whole."""
+        return [piece for piece, _ in self._merge_spans(word)] if word else []
+
+    def _merge_spans(self, word: bytes) -> list[tuple[int, int]]:
         symbols, ends = self._symbols(word)
         symbols, ends = self._merger.merge(symbols, ends)
         size = self._size

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tokpack.pack.view import PackView
 
-__all__ = ["CharActions"]
+__all__ = ["ALONE", "BREAK", "DROP", "CharActions"]
 
 _CODE_POINT = (1 << 21) - 1
-_BREAK, _ALONE, _DROP = 1 << 21, 1 << 22, 1 << 23
+BREAK, ALONE, DROP = 1 << 21, 1 << 22, 1 << 23
 
 
 class CharActions:
@@ -36,7 +36,7 @@ class CharActions:
         chars: list[str] = []
         for at, char in enumerate(text):
             value = self.action(char)
-            if value & _BREAK:
+            if value & BREAK:
                 if chars:
                     yield start, at, "".join(chars)
                     chars = []
@@ -54,13 +54,13 @@ class CharActions:
         origin: list[int] = []
         for at, char in enumerate(text):
             value = self.action(char)
-            if value & _DROP:
+            if value & DROP:
                 continue
-            if value & (_BREAK | _ALONE):
+            if value & (BREAK | ALONE):
                 if chars:
                     words.append(("".join(chars), origin))
                     chars, origin = [], []
-                if value & _ALONE:
+                if value & ALONE:
                     words.append((_char(value), [at]))
                 continue
             chars.append(_char(value))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, PieceTable
 from tokpack.unicode import byte_level, rwkv
 from tokpack.unicode.utf8 import decode_lenient
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.runtime.bulk.gather import ByteGather
 
 __all__ = ["Detokenizer"]
 
@@ -94,17 +101,38 @@ class Detokenizer:
         """``llama_detokenize``."""
         if not ids:
             return b""
-        strip = self._strip_space
-        first, last = 0, len(ids)
-        if remove_special and self._bos is not None and ids[0] == self._bos:
-            first, strip = 1, False
-        if remove_special and self._eos is not None and last > first and ids[-1] == self._eos:
-            last -= 1
+        first, last, strip = self._range(ids, remove_special)
         parts = list(map(self._shown[bool(unparse_special)].__getitem__, ids[first:last]))
         if strip and parts and parts[0][:1] == b" ":
             parts[0] = parts[0][1:]
         text = b"".join(parts)
         return _clean_spaces(text) if self._clean_spaces else text
+
+    def detokenize_array(self, ids: NDArray[np.int64], remove_special: bool, unparse_special: bool) -> bytes | None:
+        """The same for many ids, at least one; None if some are out of range."""
+        first, last, strip = self._range(ids, remove_special)
+        text = self._gathers[bool(unparse_special)].join(ids[first:last])
+        if text is None:
+            return None
+        if strip and first < last and self.piece(int(ids[first]), unparse_special)[:1] == b" ":
+            text = text[1:]
+        return _clean_spaces(text) if self._clean_spaces else text
+
+    def _range(self, ids: Sequence[int] | NDArray[np.int64], remove_special: bool) -> tuple[int, int, bool]:
+        """(first, last + 1, whether a space at the beginning goes) of the ids that count."""
+        strip, first, last = self._strip_space, 0, len(ids)
+        if remove_special and self._bos is not None and ids[0] == self._bos:
+            first, strip = 1, False
+        if remove_special and self._eos is not None and last > first and ids[-1] == self._eos:
+            last -= 1
+        return first, last, strip
+
+    @cached_property
+    def _gathers(self) -> tuple[ByteGather, ByteGather]:
+        from tokpack.runtime.bulk.gather import ByteGather
+
+        size = self._pieces.size
+        return ByteGather(partial(self.make, special=False), size), ByteGather(partial(self.make, special=True), size)
 
 
 def _is_byte_piece(text: bytes) -> bool:

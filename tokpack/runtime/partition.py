@@ -18,6 +18,7 @@ from tokpack.pack.view import PackView
 __all__ = ["Fragment", "Partition"]
 
 _SPACE = b" \t\n\v\f\r"  # isspace of the C locale
+_TRIES = 1 << 12  # places that are looked at for all tokens with one beginning
 _PREFIX = 2  # bytes by which tokens are grouped
 
 Fragment = tuple[int, int, int]  # (id, start, end) of a special token, (-1, start, end) of raw text
@@ -63,16 +64,28 @@ class Partition:
         """Fragments of ``text`` in order, as byte offsets; stripped spaces lie between fragments."""
         if not text:
             return []
-        candidates = [
-            index for prefix, indices in self._prefixes.items() if prefix in text for index in indices
-        ]  # in order of prefixes, so:
-        candidates.sort()
         fragments: list[Fragment] = [(-1, 0, len(text))]
-        for index in candidates:
+        for index in self._present(text):
             token = self._tokens[index]
-            if (parse_special or not token.special) and token.content in text:
+            if parse_special or not token.special:
                 fragments = _pass(text, fragments, token)
         return fragments
+
+    def _present(self, text: bytes) -> list[int]:
+        """The tokens that occur in ``text``, in matching order."""
+        found: set[int] = set()
+        for prefix, indices in self._prefixes.items():
+            missing, tries, at = set(indices), 0, text.find(prefix)
+            # looking for each token on its own reads a long text once for each of them
+            while at >= 0 and missing and tries < _TRIES:
+                seen = [index for index in missing if text.startswith(self._tokens[index].content, at)]
+                found.update(seen)
+                missing.difference_update(seen)
+                at = text.find(prefix, at + 1)
+                tries += 1
+            if at >= 0:
+                found.update(index for index in missing if self._tokens[index].content in text)
+        return sorted(found)
 
     def may_hold(self, text: str) -> bool:
         """Whether any added token could begin in ``text``: False means that :meth:`cut` has nothing to do."""

@@ -22,6 +22,10 @@ from tokpack.runtime.whole import (
 from tokpack.runtime.words import WordFragments
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.runtime.bulk.llamacpp import LlamaBulk
     from tokpack.runtime.stream import StreamDecoder
 
 __all__ = ["LlamaPipeline"]
@@ -33,6 +37,7 @@ _WHOLE: dict[str, Callable[[PackView, PieceTable, int], Any]] = {
     "GreedyTrie": GreedyFragments,
     "MinCost": MinCostFragments,
 }
+_LONG = 1 << 15  # characters from which on a text goes the bulk way: importing numpy pays off
 _NOTHING = -2  # nothing is added
 _MISSING = -1  # the file asks for an id that it does not name
 
@@ -76,6 +81,18 @@ class LlamaPipeline:
     def _partition(self) -> Partition:
         return Partition(self._view, self.pieces.size)
 
+    @cached_property
+    def bulk(self) -> LlamaBulk:
+        """The bulk path; needs numpy."""
+        from tokpack.runtime.bulk.llamacpp import LlamaBulk
+
+        return LlamaBulk(self._view, self.pieces, self._partition, self._fragments)
+
+    def encode_array(self, text: str | bytes, add_special: bool, parse_special: bool) -> NDArray[np.int32]:
+        """As :meth:`encode`, int32 ``[n]``, with numpy where the text is long enough."""
+        before, after = self._around(add_special)
+        return self.bulk.encode(text, parse_special, before, after)
+
     def stream(self, special: bool) -> StreamDecoder:
         """A decoder for ids that come one by one."""
         from tokpack.runtime.stream import PieceStream
@@ -84,9 +101,10 @@ class LlamaPipeline:
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`."""
-        ids: list[int] = []
-        if add_special and self._before != _NOTHING:
-            ids.append(_named(self._before, "BOS"))
+        if len(text) >= _LONG:
+            found: list[int] = self.encode_array(text, add_special, parse_special).tolist()
+            return found
+        ids, after = self._around(add_special)
         if self._words is not None and isinstance(text, str) and not self._partition.may_hold(text):
             ids.extend(self._words.encode_text(text))
         else:
@@ -98,9 +116,14 @@ class LlamaPipeline:
                 else:
                     ids.extend(self._fragments.encode(raw[start:end], after_special))
                 after_special = token >= 0
-        if add_special and self._after != _NOTHING:
-            ids.append(_named(self._after, "EOS"))
-        return ids
+        return ids + after
+
+    def _around(self, add_special: bool) -> tuple[list[int], list[int]]:
+        """Ids before and behind a text."""
+        if not add_special:
+            return [], []
+        before = [] if self._before == _NOTHING else [_named(self._before, "BOS")]
+        return before, [] if self._after == _NOTHING else [_named(self._after, "EOS")]
 
     def encode_spans(self, text: str | bytes, add_special: bool, parse_special: bool) -> Spans:
         """(id, start, end) of each token, in characters of a str or bytes of a bytes."""

@@ -188,6 +188,13 @@ class Splitter:
             bounds = function(classes if on_classes else wide, bounds)
         return bounds
 
+    def ends(self, text: str) -> Iterable[int]:
+        """As :meth:`bounds`, one by one if that can be done."""
+        if self.whole is None:
+            return self.bounds(text)
+        classes = text if text.isascii() else text.translate(self._classes)
+        return (match.end() for match in self.whole.finditer(classes))
+
     def words(self, text: str) -> list[str]:
         """The words of ``text``, without empty ones."""
         if self.whole is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tokpack.runtime.stream import StreamDecoder
 
 __all__ = ["Piece", "Tokenizer"]
+
+_MANY = 1 << 13  # ids from which on decoding goes the bulk way
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,16 @@ class Tokenizer:
             remove_special: drop the BOS and EOS that encoding added.
             unparse_special: write control tokens as text; else they are left out.
         """
-        return self._pipeline.detokenizer.detokenize(_id_list(ids), remove_special, unparse_special)
+        detokenizer = self._pipeline.detokenizer
+        detokenize_array = getattr(detokenizer, "detokenize_array", None)
+        if detokenize_array is not None and isinstance(ids, Sized) and len(ids) >= _MANY:
+            from tokpack.runtime.bulk.gather import as_ids
+
+            array = as_ids(ids)
+            found: bytes | None = None if array is None else detokenize_array(array, remove_special, unparse_special)
+            if found is not None:
+                return found
+        return detokenizer.detokenize(_id_list(ids), remove_special, unparse_special)
 
     def stream(self, skip_special_tokens: bool = True) -> StreamDecoder:
         """A decoder for ids that come one by one."""

@@ -61,6 +61,16 @@ class ScoreMergeFragments(Fragments):
             raise UnsupportedError(f"a pack with the normalizer steps {kinds}")
         self._prefix = len(kinds) == 2
 
+    @property
+    def prefix(self) -> bool:
+        """Whether a fragment behind a special token, or at the beginning, gets a space in front."""
+        return self._prefix
+
+    @property
+    def model(self) -> MergeModel:
+        """Text to ids."""
+        return self._model
+
     @cached_property
     def _model(self) -> MergeModel:
         with meta_errors(self._view.file):

@@ -11,14 +11,17 @@ from tokpack.errors import UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import MergeModel
+from tokpack.runtime.bulk.known import rules_of_scanners
 from tokpack.runtime.chars import CharActions
 from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans, character_spans
 from tokpack.runtime.split import ClassMap, Splitter
 from tokpack.unicode.utf8 import decode_lenient, decode_with_offsets
 
 __all__ = ["WordFragments"]
 
+_SHORT = 1 << 15  # characters up to which a text is cut at its spaces first
 _CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64  # characters; longer words are rarely seen twice
 _SPACES = {0x20: "▁"}
@@ -59,6 +62,26 @@ class WordFragments:
             steps.pop(0)
         self._steps = steps
 
+    @property
+    def plain(self) -> bool:
+        """Whether a fragment is cut into words as it is, and nothing else is done to it."""
+        return self._dna is None and not self._runs and not self._escape
+
+    @property
+    def escaping(self) -> bool:
+        """Whether spaces are escaped, and nothing else is done to a fragment before it is cut."""
+        return self._dna is None and not self._runs and self._escape
+
+    @property
+    def model(self) -> MergeModel:
+        """Words to ids."""
+        return self._model
+
+    @property
+    def splitter(self) -> Splitter:
+        """Text to words."""
+        return self._splitter
+
     @cached_property
     def _model(self) -> MergeModel:
         with meta_errors(self._view.file):
@@ -80,6 +103,12 @@ class WordFragments:
             return Splitter(self._steps, ClassMap(*view.two_stage("class")), spaces)
 
     @cached_property
+    def _spaced(self) -> SpacedParts | None:
+        with meta_errors(self._view.file):
+            known = not self._escape and rules_of_scanners(self._steps) is not None
+        return SpacedParts(self._encode_words) if known else None
+
+    @cached_property
     def _kmers(self) -> dict[str, int]:
         assert self._dna is not None
         with meta_errors(self._view.file):
@@ -90,6 +119,8 @@ class WordFragments:
         if self._dna is not None or self._runs:
             raw = text.encode("utf-8", "surrogatepass")
             return [token for token, _, _ in self.spans(raw, False)]
+        if self._spaced is not None and len(text) <= _SHORT:
+            return self._spaced.encode(text)
         return self._encode_words(text.translate(_SPACES) if self._escape else text)
 
     def _encode_words(self, text: str) -> Iterable[int]:

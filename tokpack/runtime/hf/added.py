@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from tokpack.pack.layout import LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL
+from tokpack.pack.view import PackView
 from tokpack.runtime.hf.fragment import Fragment
 
-__all__ = ["AddedMatcher", "AddedToken"]
+__all__ = ["AddedMatcher", "AddedToken", "read_added"]
 
 Part = tuple[int, Fragment]  # id, or -1 for text that goes on
 
@@ -39,13 +42,24 @@ class AddedMatcher:
         self._tokens = {token.pattern: token for token in tokens if token.pattern}
         self._is_word = is_word
         self._is_space = is_space
-        self._lengths: dict[str, list[int]] = {}
-        for pattern in sorted(self._tokens, key=len, reverse=True):
-            lengths = self._lengths.setdefault(pattern[0], [])
-            if len(pattern) not in lengths:
-                lengths.append(len(pattern))
-        firsts = "".join(sorted(self._lengths))
+        # the patterns as a tree of characters; "" leads to the token that ends there
+        self._tree: dict[str, Any] = {}
+        for pattern, token in self._tokens.items():
+            node = self._tree
+            for char in pattern:
+                node = node.setdefault(char, {})
+            node[""] = token
+        firsts = "".join(sorted(self._tree))
         self._first = re.compile(f"[{re.escape(firsts)}]") if firsts else None
+
+    def may_match(self, text: str) -> bool:
+        """Whether a token could begin in ``text``."""
+        return self._first is not None and self._first.search(text) is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to find."""
+        return self._first is None
 
     def split(self, fragment: Fragment, skip_special: bool) -> list[Part]:
         """The fragment in parts: tokens, and text between them.
@@ -57,10 +71,26 @@ class AddedMatcher:
             return [(-1, fragment)]
         parts: list[Part] = []
         last = 0
-        for match_start, match_end, token in self._matches(text):
+        for start, end, token in self.spans(text, skip_special):
+            if last < start:
+                parts.append((-1, fragment.slice(last, start)))
+            # a token whose spaces reach over the next match does not keep that one away: text can come twice
+            parts.append((token, fragment.slice(start, end)))
+            last = end
+        if last != len(text):
+            parts.append((-1, fragment.slice(last, len(text))))
+        return parts
+
+    def spans(self, text: str, skip_special: bool) -> Iterator[tuple[int, int, int]]:
+        """(start, end, id) of the tokens of a text, with the spaces that they take."""
+        last = 0
+        for start, end, token in self._matches(text):
+            if not (token.special or token.single_word or token.lstrip or token.rstrip):
+                last = end
+                yield start, end, token.id
+                continue
             if skip_special and token.special:
                 continue
-            start, end = match_start, match_end
             if token.single_word and self._inside_word(text, start, end):
                 continue
             if token.lstrip:
@@ -70,34 +100,44 @@ class AddedMatcher:
             if token.rstrip:
                 while end < len(text) and self._is_space(text[end]):
                     end += 1
-            if last < start:
-                parts.append((-1, fragment.slice(last, start)))
-            # a token whose spaces reach over the next match does not keep that one away: text can come twice
-            parts.append((token.id, fragment.slice(start, end)))
+            yield start, end, token.id
             last = end
-        if last != len(text):
-            parts.append((-1, fragment.slice(last, len(text))))
-        return parts
 
     def _inside_word(self, text: str, start: int, end: int) -> bool:
         before = start > 0 and self._is_word(text[start - 1])
         return before or (end < len(text) and self._is_word(text[end]))
 
-    def _matches(self, text: str) -> list[tuple[int, int, AddedToken]]:
-        assert self._first is not None
-        found: list[tuple[int, int, AddedToken]] = []
-        get, lengths = self._tokens.get, self._lengths
-        at = 0
-        while True:
-            candidate = self._first.search(text, at)
-            if candidate is None:
-                return found
+    def _matches(self, text: str) -> Iterator[tuple[int, int, AddedToken]]:
+        if self._first is None:
+            return
+        search, tree, size = self._first.search, self._tree, len(text)
+        candidate = search(text)
+        while candidate is not None:
             start = at = candidate.start()
-            for length in lengths[text[start]]:
-                token = get(text[start : start + length])
-                if token is not None:
-                    at = start + length
-                    found.append((start, at, token))
+            node = tree[text[at]]
+            end, token = start + 1, node.get("")
+            while True:
+                at += 1
+                node = node.get(text[at]) if at < size else None
+                if node is None:
                     break
-            else:
-                at = start + 1
+                if "" in node:
+                    end, token = at + 1, node[""]
+            if token is not None:
+                yield start, end, token
+            candidate = search(text, end)
+
+
+def read_added(view: PackView, size: int) -> list[tuple[AddedToken, bool]]:
+    """Added tokens of a pack in file order, and whether each is matched in normalized text."""
+    ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
+    blob = view.raw("added.blob")
+    tokens = []
+    for i in range(min(len(ids), len(flags), len(offset) - 1)):
+        content = bytes(blob[offset[i] : offset[i + 1]]).decode("utf-8", "replace")
+        flag = flags[i]
+        if ids[i] < size:
+            special, single = bool(flag & SPECIAL), bool(flag & SINGLE_WORD)
+            token = AddedToken(ids[i], content, special, single, bool(flag & LSTRIP), bool(flag & RSTRIP))
+            tokens.append((token, bool(flag & NORMALIZED)))
+    return tokens

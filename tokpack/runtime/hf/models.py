@@ -11,7 +11,7 @@ from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import Merger
 
-__all__ = ["Model", "make_model"]
+__all__ = ["BpeModel", "Model", "UnigramModel", "WordPieceModel", "make_model"]
 
 Tokens = list[tuple[int, int]]  # id, end in characters
 
@@ -63,6 +63,12 @@ class Model:
         ids = [self.find(f"<0x{byte:02X}>") for byte in text.encode("utf-8")]
         return [] if -1 in ids else ids
 
+    def own_pieces(self) -> dict[str, int]:
+        """The model's own vocabulary: of equal pieces the last id."""
+        pieces = self._pieces
+        texts = ((token, pieces.text(token)) for token in range(pieces.size) if pieces.attrs[token] & NORMAL)
+        return {text.decode("utf-8", "replace"): token for token, text in texts if not pieces.is_hole(token)}
+
 
 class BpeModel(Model):
     """``BPE::merge_word``: characters to ids, unknowns and byte fallback first, then merging."""
@@ -81,6 +87,30 @@ class BpeModel(Model):
             whole = self.find(word)
             if whole >= 0:
                 return [(whole, len(word))]
+        return self.merged(word)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a word is merged as it is, without marks at its beginning or end."""
+        return not self._prefix and not self._suffix
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether a word that is a piece becomes that piece."""
+        return self._ignore_merges
+
+    @property
+    def byte_ids(self) -> list[int]:
+        """The byte pieces, -1 for one that is missing."""
+        return [self.find(f"<0x{byte:02X}>") for byte in range(256)]
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether every character that is no piece becomes bytes."""
+        return self._byte_fallback and -1 not in self.byte_ids
+
+    def merged(self, word: str) -> Tokens:
+        """As :meth:`encode`, without looking the word up as a whole."""
         symbols, ends = self._symbols(word)
         symbols, ends = self._merger.merge(symbols, ends)
         return list(zip(symbols, ends, strict=True))
@@ -140,6 +170,15 @@ class UnigramModel(Model):
         self._unk_score = min(model_scores, default=0.0) - float(plain["unk_penalty"])
         unk = plain["unk_id"]
         self._unk = -1 if unk is None else int(unk)
+
+    @property
+    def unknown(self) -> tuple[float, int]:
+        """(score, id) of a character without a piece; the id is -1 if there is none."""
+        return self._unk_score, self._unk
+
+    def scored_pieces(self) -> dict[str, tuple[float, int]]:
+        """Piece → (score, id)."""
+        return {text: (float(self._scores[token]), token) for text, token in self.own_pieces().items()}
 
     def encode(self, word: str) -> Tokens:
         """See :meth:`Model.encode`."""
@@ -233,6 +272,20 @@ class WordPieceModel(Model):
             at += size
             out.append((token, chars))
         return out
+
+    @property
+    def prefix(self) -> str:
+        """What is in front of the pieces of a word but the first."""
+        return self._prefix.decode("utf-8", "replace")
+
+    @property
+    def longest(self) -> int:
+        """Characters of a word that is not unknown."""
+        return self._longest
+
+    def required(self) -> int:
+        """Id of an unknown word; EncodeError if there is none."""
+        return self._required()
 
     def _required(self) -> int:
         return self._unknown("unk_piece")

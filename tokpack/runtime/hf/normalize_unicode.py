@@ -93,6 +93,10 @@ class UnicodeNormalizer:
         parts.append(text[last:])
         return "".join(parts)
 
+    def is_stable(self, char: str) -> bool:
+        """Whether the character stays as it is and touches nothing before it."""
+        return char.translate(self._classes) == "p"
+
     def edits(self, text: str) -> list[tuple[int, int, str]]:
         """One edit for each segment that changes: a character and the marks that it takes in."""
         edits = []

@@ -6,32 +6,50 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokpack.errors import EncodeError, UnsupportedError
-from tokpack.pack.layout import LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
+from tokpack.runtime.bulk.known import rules_of_steps
 from tokpack.runtime.errors import meta_errors
-from tokpack.runtime.hf.added import AddedMatcher, AddedToken
+from tokpack.runtime.hf.added import AddedMatcher, read_added
 from tokpack.runtime.hf.compose import Composer
-from tokpack.runtime.hf.decoders import Decoder, make_decoder
-from tokpack.runtime.hf.fragment import Fragment, Range
+from tokpack.runtime.hf.detokenize import HfDetokenizer
+from tokpack.runtime.hf.fragment import Fragment, Range, cut
 from tokpack.runtime.hf.models import Model, make_model
 from tokpack.runtime.hf.normalizers import Normalizer, make_normalizers
-from tokpack.runtime.hf.pre_tokenizers import make_pre_tokenizers
+from tokpack.runtime.hf.pre_tokenizers import GPT2_PATTERN, make_pre_tokenizers
 from tokpack.runtime.hf.scripts import ScriptSplitter
 from tokpack.runtime.hf.sets import SPACE, WORD, CharSets
+from tokpack.runtime.limited import Pattern, compile_pattern
+from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans
 from tokpack.runtime.split import ClassMap
 from tokpack.runtime.stream import WindowStream
 
-__all__ = ["HfPipeline"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
+    from tokpack.runtime.bulk.huggingface import HfBulk
+
+__all__ = ["HfPipeline", "Stages"]
+
+_LONG = 1 << 15  # characters from which on a text goes the bulk way: importing numpy pays off
 _CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64
 
 Matcher = Callable[[str], Iterable[Range]]
 Tokens = list[tuple[int, int]]
+
+
+class Stages(NamedTuple):
+    """What a text goes through before the model: steps in the order of the meta section."""
+
+    passes: tuple[AddedMatcher, AddedMatcher]
+    normalizers: list[Normalizer]
+    pre_tokenizers: list[Callable[[Fragment], Iterable[Fragment]]]
 
 
 class HfPipeline:
@@ -67,12 +85,11 @@ class HfPipeline:
         return CharSets(self._view)
 
     @cached_property
-    def _patterns(self) -> dict[str, tuple[re.Pattern[str], bool]]:
+    def _patterns(self) -> dict[str, tuple[Pattern, bool]]:
         with meta_errors(self._view.file):
             # translated by tokpack.onig: explicit sets of class characters, no property of the interpreter's
-            flags = re.ASCII | re.DOTALL
             return {
-                str(source): (re.compile(translated, flags), bool(empty))
+                str(source): (compile_pattern(str(source), str(translated), "a step of the tokenizer"), bool(empty))
                 for source, translated, empty in self._view.meta["onig"]
             }
 
@@ -131,6 +148,10 @@ class HfPipeline:
 
         return AddedMatcher(raw, is_word, is_space), AddedMatcher(later, is_word, is_space)
 
+    def stages(self) -> Stages:
+        """The stages themselves, for tools that show what each does."""
+        return Stages(self._passes, self._normalizers, self._pre_tokenizers)
+
     def _shown_added(self) -> dict[int, str]:
         """Id → normalized content of the tokens that are matched in normalized text; they also decode to it."""
         if self._added is None:
@@ -162,20 +183,56 @@ class HfPipeline:
             fragment = edited
         return fragment
 
-    def _run(self, fragment: Fragment, parse_special: bool) -> Iterable[tuple[int, Fragment, Tokens]]:
-        """(id of an added token or -1, its text, tokens of the model)."""
+    def fragments(
+        self, fragment: Fragment, parse_special: bool, normalize: Callable[[Fragment], Fragment] | None = None
+    ) -> Iterable[tuple[int, Fragment]]:
+        """(id of an added token, its text), and (-1, normalized text) between them.
+
+        ``normalize``: another way to the same normalized text.
+        """
         first, second = self._passes
+        normalize = normalize or self._normalize
         skip = not parse_special
         for token, part in first.split(fragment, skip):
             if token >= 0:
+                yield token, part
+            else:
+                yield from second.split(normalize(part), skip)
+
+    def words(self, fragment: Fragment) -> Iterable[tuple[Fragment, Tokens]]:
+        """The words of a normalized text and the tokens that the model makes of them."""
+        for word in self._pre_tokenize(fragment):
+            yield word, self._encode_word(word.text)
+
+    def cut_words(self, text: str) -> list[str]:
+        """The words of a normalized text, for pre-tokenizers that end in one to bytes: before that spelling."""
+        parts = [Fragment(text)] if text else []
+        last = self._view.meta["pre_tokenizer"][-1]
+        for step in self._pre_tokenizers[:-1]:
+            parts = [piece for part in parts for piece in step(part) if piece.text]
+        if not last["use_regex"]:
+            return [part.text for part in parts]
+        matcher = self._matcher(GPT2_PATTERN, "onig")
+        ranges = ((part.text, cut(list(matcher(part.text)), len(part.text), "isolated", False)) for part in parts)
+        return [piece[start:end] for piece, found in ranges for start, end in found]
+
+    def compiled(self, pattern: str) -> Pattern:
+        """A pattern of the pack, on class characters."""
+        return self._patterns[pattern][0]
+
+    @property
+    def model(self) -> Model:
+        """Words to tokens."""
+        return self._model
+
+    def _run(self, fragment: Fragment, parse_special: bool) -> Iterable[tuple[int, Fragment, Tokens]]:
+        """(id of an added token or -1, its text, tokens of the model)."""
+        for token, part in self.fragments(fragment, parse_special):
+            if token >= 0:
                 yield token, part, []
-                continue
-            for later, piece in second.split(self._normalize(part), skip):
-                if later >= 0:
-                    yield later, piece, []
-                    continue
-                for word in self._pre_tokenize(piece):
-                    yield -1, word, self._encode_word(word.text)
+            else:
+                for word, tokens in self.words(part):
+                    yield -1, word, tokens
 
     def _pre_tokenize(self, fragment: Fragment) -> Iterable[Fragment]:
         parts = [fragment] if fragment.text else []
@@ -199,11 +256,20 @@ class HfPipeline:
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`."""
-        ids = self._plain(text, parse_special)
-        if not add_special:
-            return ids
-        before, after = self._around
-        return [*before, *ids, *after]
+        before, after = self._around if add_special else ([], [])
+        return [*before, *self._plain(text, parse_special), *after]
+
+    @cached_property
+    def bulk(self) -> HfBulk:
+        """The bulk path; needs numpy."""
+        from tokpack.runtime.bulk.huggingface import HfBulk
+
+        return HfBulk(self._view, self.pieces, self)
+
+    def encode_array(self, text: str | bytes, add_special: bool, parse_special: bool) -> NDArray[np.int32]:
+        """As :meth:`encode`, int32 ``[n]``, with numpy where the text is long enough."""
+        before, after = self._around if add_special else ([], [])
+        return self.bulk.encode(_text(text), parse_special, list(before), list(after))
 
     def compose(
         self,
@@ -221,8 +287,39 @@ class HfPipeline:
         return self._composer.compose(first, second, add_special=add_special, truncate=truncate, pad=pad)
 
     def _plain(self, text: str | bytes, parse_special: bool) -> list[int]:
-        ids: list[int] = []
         chars = _text(text)
+        if len(chars) >= _LONG:
+            found: list[int] = self.bulk.encode(chars, parse_special, [], []).tolist()
+            return found
+        if self._spaced is not None and not any(matcher.may_match(chars) for matcher in self._passes):
+            return self._spaced.encode(chars)
+        return self.scalar(chars, parse_special)
+
+    @cached_property
+    def _spaced(self) -> SpacedParts | None:
+        """Short texts without added tokens, where words are cut at spaces and normalizers do not see over them."""
+        meta = self._view.meta
+        with meta_errors(self._view.file):
+            steps = meta["pre_tokenizer"]
+            stable = all(step["kind"] == "unicode-normalization" for step in meta["normalizer"])
+            raw = not meta["normalizer"] or self._passes[1].empty
+            if not stable or not raw or rules_of_steps(steps, GPT2_PATTERN) is None or steps[-1]["add_prefix_space"]:
+                return None
+        return SpacedParts(lambda text: self.scalar(text, False))
+
+    @property
+    def asks_for_first(self) -> bool:
+        """Whether a step treats text that begins at the first character of the input in its own way."""
+        return self._asks_for_first
+
+    @property
+    def normalizers(self) -> list[Normalizer]:
+        """The normalizers."""
+        return self._normalizers
+
+    def scalar(self, chars: str, parse_special: bool) -> list[int]:
+        """Ids of a text by the scalar path, nothing added."""
+        ids: list[int] = []
         origin = [(at, at + 1) for at in range(len(chars))] if self._asks_for_first else None
         for token, _, tokens in self._run(Fragment(chars, origin), parse_special):
             if token >= 0:
@@ -252,7 +349,7 @@ class HfPipeline:
         return spans if isinstance(text, str) else _in_bytes(chars, spans)
 
 
-def _matches(pattern: re.Pattern[str], text: str, can_be_empty: bool) -> Iterable[Range]:
+def _matches(pattern: Pattern, text: str, can_be_empty: bool) -> Iterable[Range]:
     """Matches as the library's ``find_iter`` gives them.
 
     It drops an empty match right behind the match before, and goes on one character later.
@@ -262,7 +359,7 @@ def _matches(pattern: re.Pattern[str], text: str, can_be_empty: bool) -> Iterabl
     return _careful_matches(pattern, text)
 
 
-def _careful_matches(pattern: re.Pattern[str], text: str) -> Iterable[Range]:
+def _careful_matches(pattern: Pattern, text: str) -> Iterable[Range]:
     at, last = 0, -1
     while at <= len(text):
         match = pattern.search(text, at)
@@ -304,64 +401,3 @@ def _text(text: str | bytes) -> str:
     except UnicodeError as error:
         hint = "decode it with errors='replace' first"
         raise EncodeError(f"the library takes Unicode text only: {error}", hint=hint) from error
-
-
-def read_added(view: PackView, size: int) -> list[tuple[AddedToken, bool]]:
-    """Added tokens of a pack in file order, and whether each is matched in normalized text."""
-    ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
-    blob = view.raw("added.blob")
-    tokens = []
-    for i in range(min(len(ids), len(flags), len(offset) - 1)):
-        content = bytes(blob[offset[i] : offset[i + 1]]).decode("utf-8", "replace")
-        flag = flags[i]
-        if ids[i] < size:
-            special, single = bool(flag & SPECIAL), bool(flag & SINGLE_WORD)
-            token = AddedToken(ids[i], content, special, single, bool(flag & LSTRIP), bool(flag & RSTRIP))
-            tokens.append((token, bool(flag & NORMALIZED)))
-    return tokens
-
-
-class HfDetokenizer:
-    """Ids to text (``TokenizerImpl::decode``)."""
-
-    def __init__(
-        self,
-        view: PackView,
-        pieces: PieceTable,
-        matcher: Callable[[str, str], Matcher],
-        added: Callable[[], dict[int, str]],
-    ) -> None:
-        self._view = view
-        self._pieces = pieces
-        self._matcher = matcher
-        self._added = added
-
-    @cached_property
-    def _decoder(self) -> Decoder:
-        with meta_errors(self._view.file):
-            return make_decoder(self._view.meta["decoder"], self._matcher)
-
-    @cached_property
-    def _special(self) -> frozenset[str]:
-        tokens = read_added(self._view, self._pieces.size)
-        return frozenset(token.pattern for token, _ in tokens if token.special)
-
-    def text(self, token: int) -> str | None:
-        """Text of a token, None for an id without one."""
-        if not isinstance(token, int) or not 0 <= token < self._pieces.size or self._pieces.is_hole(token):
-            return None
-        shown = self._added().get(token)
-        return self._pieces.text(token).decode("utf-8", "replace") if shown is None else shown
-
-    def piece(self, token: int, special: bool) -> bytes:
-        """What the token alone decodes to."""
-        if self.text(token) is None:
-            raise EncodeError(f"id {token} is outside 0..{self._pieces.size - 1}, or has no piece")
-        return self.detokenize([token], False, special)
-
-    def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
-        """Text of ids as bytes; ids that do not exist are left out, as in the library."""
-        tokens = [text for text in map(self.text, ids) if text is not None]
-        if not unparse_special:
-            tokens = [text for text in tokens if text not in self._special]
-        return self._decoder.decode(tokens).encode("utf-8")

@@ -1,0 +1,107 @@
+"""The vectorised splitters cut where the patterns themselves cut."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.property.strategies import GROUPS
+from tokpack.onig import FLAGS, translate
+from tokpack.runtime.bulk.classes import CharCodes
+from tokpack.runtime.bulk.known import PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
+from tokpack.runtime.bulk.split import WordStarts, chunks
+from tokpack.runtime.scanners import SCANNERS
+from tokpack.unicode import llamacpp
+
+COUNT = 60 * int(os.environ.get("TOKPACK_EXAMPLES", "20"))
+ATOMS = [
+    *"aBzstSéÉ中ªʰǅ1²٣Ⅷ \t\n\r\0\x1c\x7f_(!/-。“👍",
+    *("'s", "'", "'ll", "'LL", "'lL", "'re", "'ſ", "ſ", "\u0301", "ा", "12", "1234567", "  ", "\r\n", "\u00a0"),
+    *("\u3000", "\x85", "//", "\u200d", ". ", "'d", "'m", "'ve", "'VE", "don't", "A中", "中A", "\n/", "!\n/", " '"),
+]
+
+
+def pieces() -> Sequence[str]:
+    return [atom for group in GROUPS for atom in group if not any("\ud800" <= char <= "\udfff" for char in atom)]
+
+
+def texts(count: int) -> Sequence[str]:
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"texts with seed {seed}")
+    source, hostile = random.Random(seed), pieces()
+    kinds = (ATOMS, ATOMS, hostile)
+    return ["".join(source.choices(source.choice(kinds), k=source.randint(1, 14))) for _ in range(count)]
+
+
+class Classes(dict[int, int]):
+    def __init__(self, table: NDArray[np.generic]) -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, code: int) -> int:
+        return int(self._table[code])
+
+
+def expected(pattern: re.Pattern[str], text: str, *, alone: bool) -> list[int]:
+    """Where words begin; numbers are cut out first if they stand alone."""
+    numbers = [match.span() for match in re.finditer("[\xd10-9]", text)] if alone else []
+    out, last = [], 0
+    for start, end in [*numbers, (len(text), len(text))]:
+        out += [last + match.start() for match in pattern.finditer(text[last:start])]
+        if start < end:
+            out.append(start)
+        last = end
+    return out
+
+
+def check(rules: Rules, pattern: re.Pattern[str], index: NDArray[np.uint16], blocks: NDArray[np.generic]) -> None:
+    table = blocks.reshape(-1, 256)[index].reshape(-1)
+    alone = None
+    if rules.alone:
+        alone = table == 0xD1
+        alone[0x30:0x3A] = True
+    starts = WordStarts(rules, CharCodes(index, blocks, pattern, rules.family, alone))
+    classes, left = Classes(table), 0
+    for text in texts(COUNT):
+        found = starts.starts(text)
+        if found is None:
+            left += 1
+        else:
+            assert found.tolist() == expected(pattern, text.translate(classes), alone=rules.alone), repr(text)
+    assert left < COUNT / 4, "most texts are left to the scalar splitter"
+
+
+@pytest.mark.parametrize("source", PATTERNS, ids=range(len(PATTERNS)))
+def test_patterns_of_the_library(source: str) -> None:
+    translated = translate([source])
+    (pattern,) = translated.compile()
+    assert pattern.flags & FLAGS == FLAGS
+    rules = rules_of_pattern(source, onig=True)
+    assert rules is not None
+    check(rules, pattern, translated.index, translated.blocks)
+
+
+@pytest.mark.parametrize("name", [*SCANNER_RULES, "numbers alone"])
+def test_scanners(name: str) -> None:
+    index, blocks = llamacpp.class_table(han=False)
+    rules = SCANNER_RULES.get(name, Rules("gpt2", alone=True))
+    check(rules, re.compile(SCANNERS.get(name, SCANNERS["gpt2"]), re.ASCII), index, blocks)
+
+
+@pytest.mark.parametrize("name", SCANNER_RULES)
+def test_chunks_are_cut_where_words_end(name: str) -> None:
+    pattern = re.compile(SCANNERS[name], re.ASCII)
+    index, blocks = llamacpp.class_table(han=False)
+    classes = Classes(blocks.reshape(-1, 256)[index].reshape(-1))
+    for text in texts(COUNT // 4):
+        longer = f"{text} or {text}, so. {text}中，{text}"
+        parts = list(chunks(longer, 3))
+        assert "".join(parts) == longer
+        whole = [match.group() for match in pattern.finditer(longer.translate(classes))]
+        assert whole == [match.group() for part in parts for match in pattern.finditer(part.translate(classes))]

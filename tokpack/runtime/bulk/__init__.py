@@ -1,0 +1,1 @@
+"""Encoding and decoding of long texts with numpy: the same ids as the scalar path, many words at a time."""

@@ -1,0 +1,80 @@
+"""Bytes of many ids: the bytes of each id that was ever met, laid end to end, and one gather."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ByteGather", "as_ids"]
+
+_BLOCK = 1 << 15  # ids whose bytes are gathered at a time, so that the places stay in the cache
+
+
+def as_ids(ids: Any) -> NDArray[np.int64] | None:
+    """Ids as an array; None if they are not plain integers, for which there is the scalar path."""
+    try:
+        array = np.asarray(ids)
+    except (OverflowError, ValueError):
+        return None
+    return array.astype(np.int64, copy=False) if array.ndim == 1 and array.dtype.kind == "i" else None
+
+
+class _Known:
+    """Bytes of some ids; never changed once it is made."""
+
+    def __init__(self, begins: NDArray[np.int64], sizes: NDArray[np.int32], blob: NDArray[np.uint8]) -> None:
+        self.begins = begins
+        self.sizes = sizes  # -1: not met
+        self.blob = blob
+
+
+class ByteGather:
+    """Ids to bytes.
+
+    Args:
+        piece: bytes of an id.
+        size: number of ids.
+    """
+
+    def __init__(self, piece: Callable[[int], bytes], size: int) -> None:
+        self._piece = piece
+        self._size = size
+        self._known = _Known(
+            np.zeros(size, dtype=np.int64), np.full(size, -1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+        )
+
+    def join(self, ids: NDArray[np.int64]) -> bytes | None:
+        """The bytes of all ids end to end; None if some are out of range."""
+        if not len(ids):
+            return b""
+        if int(ids.min()) < 0 or int(ids.max()) >= self._size:
+            return None
+        known = self._known
+        seen = np.zeros(self._size, dtype=np.bool_)
+        seen[ids] = True
+        new = np.flatnonzero(seen & (known.sizes < 0))
+        if len(new):
+            known = self._known = self._more(known, new.tolist())  # of two threads the last one's stays
+        return b"".join(_gather(known, ids[at : at + _BLOCK]) for at in range(0, len(ids), _BLOCK))
+
+    def _more(self, known: _Known, new: Sequence[int]) -> _Known:
+        pieces = [self._piece(token) for token in new]
+        sizes, begins = known.sizes.copy(), known.begins.copy()
+        lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        sizes[new] = lengths
+        begins[new] = len(known.blob) + np.cumsum(lengths) - lengths
+        return _Known(begins, sizes, np.append(known.blob, np.frombuffer(b"".join(pieces), dtype=np.uint8)))
+
+
+def _gather(known: _Known, ids: NDArray[np.int64]) -> bytes:
+    sizes = known.sizes.take(ids)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    shift = known.begins.take(ids) - (ends - sizes)
+    places = np.repeat(shift, sizes)
+    places += np.arange(len(places))
+    return known.blob.take(places).tobytes()

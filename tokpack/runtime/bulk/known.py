@@ -1,0 +1,120 @@
+"""Which patterns the vectorised splitters stand for. No numpy: the scalar path asks, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "PATTERNS",
+    "SCANNER_RULES",
+    "Rules",
+    "known_split",
+    "rules_of_pattern",
+    "rules_of_scanners",
+    "rules_of_steps",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What patterns of one family differ in.
+
+    Attributes:
+        family: ``gpt2``, ``cl100k`` or ``o200k``.
+        digits: numbers in a word: 0 for any, else at most so many.
+        last_run: white space that ends the text is one word (``\\s++$``).
+        alone: numbers are cut out by a step of their own before the pattern.
+    """
+
+    family: str
+    digits: int = 0
+    last_run: bool = False
+    alone: bool = False
+
+
+_CASELESS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_TAIL = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+_O200K = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + _CASELESS + "?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + _CASELESS + "?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _TAIL
+)
+_QWEN35 = r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+
+
+def _cl100k(numbers: str) -> str:
+    return _CASELESS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|" + numbers + r"| ?[^\s\p{L}\p{N}]+[\r\n]*" + _TAIL
+
+
+_POSSESSIVE = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+PATTERNS: dict[str, Rules] = {
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": Rules("gpt2"),
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": Rules("gpt2"),
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": Rules("gpt2"),
+    _cl100k(r"\p{N}{1,3}"): Rules("cl100k", digits=3),
+    _cl100k(r"\p{N}"): Rules("cl100k", digits=1),
+    _CASELESS + _QWEN35 + _TAIL: Rules("cl100k", digits=1),
+    _POSSESSIVE: Rules("cl100k", digits=3, last_run=True),
+    _O200K: Rules("o200k", digits=3),
+}
+
+# llama.cpp's hand-written splitters
+SCANNER_RULES = {
+    "gpt2": Rules("gpt2"),
+    "llama3": Rules("cl100k", digits=3),
+    "qwen2": Rules("cl100k", digits=1),
+    "qwen35": Rules("cl100k", digits=1),
+}
+
+
+def rules_of_pattern(pattern: str, *, onig: bool) -> Rules | None:
+    """The family of a pattern of the tokenizers library (``onig``) or of tiktoken, or None."""
+    pattern = pattern.replace("\r", r"\r").replace("\n", r"\n")
+    if pattern == _POSSESSIVE and onig:
+        # {1,3}+ is possessive to tiktoken, but one or more times {1,3} to Oniguruma
+        return Rules("cl100k", last_run=True)
+    return PATTERNS.get(pattern)
+
+
+def rules_of_scanners(steps: Sequence[Mapping[str, Any]]) -> tuple[Rules, str] | None:
+    """(family, name of the scanner) of llama.cpp's pre-tokenizer steps, or None."""
+    alone = len(steps) == 2 and steps[0].get("pattern") == r"\p{N}" and steps[0].get("kind") == "split"
+    if not steps or len(steps) > 1 + alone or steps[-1].get("kind") != "scanner-split":
+        return None
+    name = str(steps[-1].get("scanner"))
+    rules = SCANNER_RULES.get(name)
+    if rules is None or not alone:
+        return None if rules is None else (rules, name)
+    return (Rules("gpt2", alone=True), name) if rules.family == "gpt2" else None
+
+
+def known_split(step: Mapping[str, Any]) -> Rules | None:
+    """The rules of a split of the tokenizers library that keeps the matches of a pattern that matches everywhere."""
+    if step["kind"] != "split" or step["dialect"] != "onig":
+        return None
+    if (step["behavior"], bool(step["invert"])) not in (("isolated", False), ("removed", True)):
+        return None
+    return rules_of_pattern(step["pattern"], onig=True)
+
+
+def rules_of_steps(steps: Sequence[Mapping[str, Any]], own: str) -> tuple[Rules, str] | None:
+    """(family, pattern) of pre-tokenizer steps of the tokenizers library that end in one to bytes, or None.
+
+    ``own`` is the pattern of that step.
+    """
+    if not steps or len(steps) > 2 or steps[-1]["kind"] != "byte-level":
+        return None
+    first, last = steps[0], steps[-1]
+    if len(steps) == 1:
+        rules = rules_of_pattern(own, onig=True)
+        return (rules, own) if last["use_regex"] and rules is not None else None
+    if not last["use_regex"]:
+        rules = known_split(first)
+        return None if rules is None else (rules, str(first["pattern"]))
+    numbers = first["kind"] == "digits" and first["individual_digits"]
+    return (Rules("gpt2", alone=True), own) if numbers else None
