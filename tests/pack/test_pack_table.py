@@ -287,7 +287,7 @@ def test_a_changed_body_is_noticed(tmp_path: Path, index: str) -> None:
     path = converted(tmp_path, index)
     data = path.read_bytes()
     size = read_footer(data)["body_length"] if index == "inline" else len(data)
-    pages = [*range(0, 4096, 97), 4095, *range(size - 4096, size, 89), size - 1]
+    pages = [*range(0, 4096, 397), 4095, *range(size - 4096, size, 389), size - 1]
     samples = [size * sample // 15 + step for sample in range(1, 15) for step in (0, 63)]
     for at in pages + samples:
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])

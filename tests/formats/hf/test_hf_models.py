@@ -182,7 +182,7 @@ def test_unigram_duplicates() -> None:
     ir = read_json(value)
     assert ir.vocab.pieces == (b"a", b"b", b"a", b"x")
     assert [token.id for token in ir.added_tokens] == [2, 3]
-    assert codes(ir) == ["hf-unk-missing", "hf-duplicate-piece", "hf-added-id"]
+    assert codes(ir) == ["hf-unk-missing", "hf-duplicate-piece", "hf-added-id", "hf-control-reachable"]
 
 
 @pytest.mark.parametrize(
