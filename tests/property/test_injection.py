@@ -185,14 +185,14 @@ def huggingface(name: str, texts: list[str]) -> list[tuple[str, list[int], list[
 
 def sentencepiece(name: str, texts: list[str]) -> list[tuple[str, list[int], list[int]]]:
     """Of sentencepiece, which has no switch."""
-    module = pytest.importorskip("sentencepiece")
+    module = pytest.importorskip("sentencepiece", "0.2")
     processor = module.SentencePieceProcessor(model_proto=fixtures()[name].read_bytes())
     return [(text, processor.encode(text), processor.encode(text)) for text in texts]
 
 
 def tiktoken(name: str, texts: list[str]) -> list[tuple[str, list[int], list[int]]]:
     """Of tiktoken: encode_ordinary, and encode with all special tokens allowed."""
-    module, public = pytest.importorskip("tiktoken"), pytest.importorskip("tiktoken.load")
+    module, public = pytest.importorskip("tiktoken", "0.9"), pytest.importorskip("tiktoken.load")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", "")
         ranks = public.load_tiktoken_bpe(str(fixtures()[name]))

@@ -37,7 +37,7 @@ def small() -> bytes:
 
 
 def live(data: bytes) -> Any:
-    sentencepiece = pytest.importorskip("sentencepiece")
+    sentencepiece = pytest.importorskip("sentencepiece", "0.2")
     sentencepiece.SetMinLogLevel(5)
     processor = sentencepiece.SentencePieceProcessor()
     try:

@@ -20,7 +20,7 @@ from tokpack.pack.view import PackView
 from tokpack.runtime.sentencepiece.unigram import UnigramModel
 from tokpack.runtime.tokenizer import Tokenizer
 
-sentencepiece = pytest.importorskip("sentencepiece")
+sentencepiece = pytest.importorskip("sentencepiece", "0.2")
 if sentencepiece.__version__ != "0.2.3":
     pytest.skip(f"sentencepiece {sentencepiece.__version__} is not the version of the rules", allow_module_level=True)
 sentencepiece.SetMinLogLevel(5)
