@@ -36,8 +36,14 @@ def small() -> bytes:
     return proto.Model(pieces, trainer, rules, {}, proto.one(77, b"tail")).to_bytes()
 
 
+try:
+    LIBRARY: Any = pytest.importorskip("sentencepiece", "0.2")
+except pytest.skip.Exception:
+    LIBRARY = None  # what the library says is not compared then; that nothing breaks is
+
+
 def live(data: bytes) -> Any:
-    sentencepiece = pytest.importorskip("sentencepiece", "0.2")
+    sentencepiece = LIBRARY
     sentencepiece.SetMinLogLevel(5)
     processor = sentencepiece.SentencePieceProcessor()
     try:
@@ -52,17 +58,20 @@ def check(data: bytes) -> str:
     try:
         ir = read_bytes(data)
         if any(finding.severity.value == "refuse" for finding in ir.findings):
-            assert live(data) is None or any(f.code == "spm-charsmap" for f in ir.findings), ir.findings
+            ours = any(finding.code == "spm-charsmap" for finding in ir.findings)
+            assert ours or LIBRARY is None or live(data) is None, ir.findings
             return "refused"
         tokenizer = Tokenizer(PackView(build_pack(ir)))
     except TokpackError:
         return "refused"
-    processor = live(data)
-    assert processor is not None
+    processor = None if LIBRARY is None else live(data)
+    assert LIBRARY is None or processor is not None
     for text in TEXTS:
         ids = tokenizer.encode(text)
-        assert ids == processor.encode(text)
-        assert tokenizer.decode_bytes(ids) == processor.decode(ids, return_type=bytes)
+        text_again = tokenizer.decode_bytes(ids)
+        if processor is not None:
+            assert ids == processor.encode(text)
+            assert text_again == processor.decode(ids, return_type=bytes)
     return "loaded"
 
 
