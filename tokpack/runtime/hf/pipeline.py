@@ -108,7 +108,8 @@ class HfPipeline:
 
     def _onig_matcher(self, pattern: str) -> Matcher:
         def matches(text: str) -> Iterable[Range]:
-            compiled, can_be_empty = self._patterns[pattern]
+            with meta_errors(self._view.file):
+                compiled, can_be_empty = self._patterns[pattern]
             classes = text if text.isascii() else text.translate(self._class_map)
             return _matches(compiled, classes, can_be_empty)
 
@@ -116,8 +117,8 @@ class HfPipeline:
 
     @cached_property
     def _normalizers(self) -> list[Normalizer]:
-        steps = self._view.meta["normalizer"]
         with meta_errors(self._view.file):
+            steps = self._view.meta["normalizer"]
             matchers = [
                 self._matcher(step["pattern"], step["dialect"]) if step["kind"] == "replace" else None for step in steps
             ]
@@ -166,8 +167,9 @@ class HfPipeline:
     @cached_property
     def _asks_for_first(self) -> bool:
         """Whether a step treats text that begins at the first character of the input in its own way."""
-        steps = self._view.meta["pre_tokenizer"]
-        return any(step["kind"] == "metaspace" and step["prepend_scheme"] == "first" for step in steps)
+        with meta_errors(self._view.file):
+            steps = self._view.meta["pre_tokenizer"]
+            return any(step["kind"] == "metaspace" and step["prepend_scheme"] == "first" for step in steps)
 
     def _normalize(self, fragment: Fragment) -> Fragment:
         for step, plain in zip(self._normalizers, self._view.meta["normalizer"], strict=True):
@@ -218,7 +220,8 @@ class HfPipeline:
 
     def compiled(self, pattern: str) -> Pattern:
         """A pattern of the pack, on class characters."""
-        return self._patterns[pattern][0]
+        with meta_errors(self._view.file):
+            return self._patterns[pattern][0]
 
     @property
     def model(self) -> Model:
