@@ -115,7 +115,10 @@ def test_bulk(name: str, shared_data: SharedData) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"bulk limits with seed {seed}")
     limits, wrong = random.Random(seed), []
-    for at, i in enumerate(index for index in chosen(len(texts)) if index not in golden.failed):
+    usable = [index for index in chosen(len(texts)) if index not in golden.failed]
+    if os.environ.get("TOKPACK_BULK") != "all":  # all of them take another ten minutes
+        usable = limits.sample(usable, min(300, len(usable)))
+    for at, i in enumerate(usable):
         if at % 20 == 0 and not forced_at_random(tokenizer, limits):
             pytest.skip("its model has no bulk path")
         if tokenizer.encode_array(texts[i], add_special_tokens=False).tolist() != golden.ids[i]:
