@@ -16,7 +16,7 @@ from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.unicode.utf8 import split_characters
 
-__all__ = ["MergeModel", "Merger"]
+__all__ = ["MergeModel", "Merger", "PairTable"]
 
 _NO_RANK = sys.maxsize
 _SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
@@ -24,7 +24,7 @@ _VERY_LONG = 1 << 16  # symbols from which on numpy does what it can first
 _PAIR_CACHE = 1 << 18
 
 
-class _PairTable(dict[int, int]):
+class PairTable(dict[int, int]):
     """left << 32 | right → the value beside that key, or ``absent``; a bounded cache before the pack's sorted keys."""
 
     def __init__(self, keys: memoryview[int], values: memoryview[int], absent: int) -> None:
@@ -71,8 +71,8 @@ class Merger:
         if not len(keys) == len(ranks) == len(results):
             raise pieces.damaged("merge.key", "merge sections differ in length")
         self._sections = keys, ranks, results
-        self._pairs = _PairTable(keys, ranks, _NO_RANK)
-        self._results = _PairTable(keys, results, -1)
+        self._pairs = PairTable(keys, ranks, _NO_RANK)
+        self._results = PairTable(keys, results, -1)
 
     def merge(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
         """Symbols (-1: one that takes part in no merge) and their ends after merging; may change its arguments."""

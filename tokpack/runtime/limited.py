@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.limits import PATTERN_SECONDS, PATTERN_SECONDS_PER_CHARACTER
 
-__all__ = ["Pattern", "compile_pattern", "is_linear"]
+__all__ = ["Pattern", "compile_pattern", "find_all", "is_linear"]
 
 _FLAGS = re.ASCII | re.DOTALL
 _SIZE = 16
@@ -102,3 +102,26 @@ class _Limited:
             return self._compiled.search(text, at, timeout=self._limit(text))
         except TimeoutError as error:
             raise self._error(text) from error
+
+
+def find_all(pattern: Pattern, text: str, can_be_empty: bool) -> Iterator[tuple[int, int]]:
+    """Matches as the reference libraries' ``find_iter`` gives them (tokenizers with Oniguruma, tiktoken's fancy-regex).
+
+    They drop an empty match right behind the match before, and go on one character later.
+    """
+    if not can_be_empty:
+        return (match.span() for match in pattern.finditer(text))
+    return _careful(pattern, text)
+
+
+def _careful(pattern: Pattern, text: str) -> Iterator[tuple[int, int]]:
+    at, last = 0, -1
+    while at <= len(text):
+        match = pattern.search(text, at)
+        if match is None:
+            return
+        start, end = match.span()
+        at = end + 1 if start == end else end
+        if start < end or end != last:
+            yield start, end
+        last = end

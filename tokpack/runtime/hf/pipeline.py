@@ -22,7 +22,7 @@ from tokpack.runtime.hf.normalizers import Normalizer, make_normalizers
 from tokpack.runtime.hf.pre_tokenizers import GPT2_PATTERN, make_pre_tokenizers
 from tokpack.runtime.hf.scripts import ScriptSplitter
 from tokpack.runtime.hf.sets import SPACE, WORD, CharSets
-from tokpack.runtime.limited import Pattern, compile_pattern
+from tokpack.runtime.limited import Pattern, compile_pattern, find_all
 from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans
 from tokpack.runtime.split import ClassMap
@@ -101,7 +101,7 @@ class HfPipeline:
         """What finds the matches of a pattern, as the library's ``Pattern`` does."""
         if dialect == "literal":
             compiled = re.compile(re.escape(pattern))
-            return lambda text: _matches(compiled, text, not pattern)
+            return lambda text: find_all(compiled, text, not pattern)
         if dialect != "onig":
             raise UnsupportedError(f"a pack with a pattern of the dialect {dialect!r} under the library's rules")
         return self._onig_matcher(pattern)
@@ -111,7 +111,7 @@ class HfPipeline:
             with meta_errors(self._view.file):
                 compiled, can_be_empty = self._patterns[pattern]
             classes = text if text.isascii() else text.translate(self._class_map)
-            return _matches(compiled, classes, can_be_empty)
+            return find_all(compiled, classes, can_be_empty)
 
         return matches
 
@@ -350,33 +350,6 @@ class HfPipeline:
             size = len(chars)
             spans = [*((t, 0, 0) for t in before), *spans, *((t, size, size) for t in after)]
         return spans if isinstance(text, str) else _in_bytes(chars, spans)
-
-
-def _matches(pattern: Pattern, text: str, can_be_empty: bool) -> Iterable[Range]:
-    """Matches as the library's ``find_iter`` gives them.
-
-    It drops an empty match right behind the match before, and goes on one character later.
-    """
-    if not can_be_empty:
-        return (match.span() for match in pattern.finditer(text))
-    return _careful_matches(pattern, text)
-
-
-def _careful_matches(pattern: Pattern, text: str) -> Iterable[Range]:
-    at, last = 0, -1
-    while at <= len(text):
-        match = pattern.search(text, at)
-        if match is None:
-            return
-        start, end = match.span()
-        if start == end:
-            at = end + 1
-            if end == last:
-                continue
-        else:
-            at = end
-        last = end
-        yield start, end
 
 
 def _stretch(places: Sequence[Range], start: int, end: int) -> Range:

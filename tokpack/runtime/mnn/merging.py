@@ -6,43 +6,23 @@ The engine looks the joined text of a merge up again; where it is no piece, it s
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
+from tokpack.runtime.bpe import PairTable
 
 __all__ = ["Merger", "read_same"]
 
 _NO_RANK = sys.maxsize
 _SHORT = 48  # symbols up to which rescanning a list is cheaper than a heap
-_PAIR_CACHE = 1 << 18
 
 
 def read_same(view: PackView) -> dict[int, int]:
     """Symbols that are not the id that a lookup of their text gives → that id, -1 where the model has none."""
     ids, first = view.array("mnn.same.id"), view.array("mnn.same.first")
     return dict(zip(ids, first, strict=False))
-
-
-class _Pairs(dict[int, int]):
-    """left << 32 | right → the value beside that key, or ``absent``; a bounded cache before the pack's sorted keys."""
-
-    def __init__(self, keys: memoryview[int], values: memoryview[int], absent: int) -> None:
-        super().__init__()
-        self._keys = keys
-        self._values = values
-        self._absent = absent
-
-    def __missing__(self, key: int) -> int:
-        at = bisect_left(self._keys, key)
-        found = at < len(self._keys) and self._keys[at] == key
-        value = self._values[at] if found else self._absent
-        if len(self) >= _PAIR_CACHE:
-            self.clear()
-        self[key] = value
-        return value
 
 
 class Merger:
@@ -62,8 +42,8 @@ class Merger:
         equal = view.array("mnn.merge.rank")  # where ranks are shared
         if not len(keys) == len(ranks) == len(results) or len(equal) not in (0, len(keys)):
             raise pieces.damaged("merge.key", "merge sections differ in length")
-        self._ranks = _Pairs(keys, equal if len(equal) else ranks, _NO_RANK)
-        self._results = _Pairs(keys, results, -1)
+        self._ranks = PairTable(keys, equal if len(equal) else ranks, _NO_RANK)
+        self._results = PairTable(keys, results, -1)
 
     def merge(self, symbols: list[int], ends: list[int] | None) -> tuple[list[int], list[int] | None]:
         """Symbols (-1: one that takes part in no merge) and, if asked for, their ends; may change its arguments."""

@@ -10,7 +10,7 @@ from tokpack.pack.pieces import CONTROL, PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import Merger
 from tokpack.runtime.errors import meta_errors
-from tokpack.runtime.limited import Pattern, compile_pattern
+from tokpack.runtime.limited import Pattern, compile_pattern, find_all
 from tokpack.runtime.split import ClassMap
 
 __all__ = ["RankModel", "Words"]
@@ -126,20 +126,4 @@ class Words:
             return iter([(0, len(text))] if text else [])
         pattern, can_be_empty = self._pattern
         classes = text if text.isascii() else text.translate(self._classes)
-        if can_be_empty:
-            return _careful(pattern, classes)
-        return (match.span() for match in pattern.finditer(classes))
-
-
-def _careful(pattern: Pattern, text: str) -> Iterator[Range]:
-    """An empty match right behind the match before is dropped, and the search goes on one character later."""
-    at, last = 0, -1
-    while at <= len(text):
-        match = pattern.search(text, at)
-        if match is None:
-            return
-        start, end = match.span()
-        at = end + 1 if start == end else end
-        if start < end or end != last:
-            yield start, end
-        last = end
+        return find_all(pattern, classes, can_be_empty)
