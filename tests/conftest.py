@@ -22,6 +22,10 @@ SharedData = Callable[[str], Path]
 os.environ.setdefault("TOKPACK_SEED", str(random.SystemRandom().randrange(1 << 32)))
 
 
+def pytest_report_header() -> str:
+    return f"TOKPACK_SEED={os.environ['TOKPACK_SEED']}"
+
+
 @pytest.fixture(scope="session")
 def shared_data(tmp_path_factory: pytest.TempPathFactory) -> SharedData:
     """``shared_data("data/gguf/NAME.gguf")`` gives a path, unpacked if need be; skips when there is no such data."""

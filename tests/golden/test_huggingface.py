@@ -17,6 +17,7 @@ import pytest
 import tokpack
 from tests.conftest import SHARED, SharedData
 from tests.runtime.bulk.forcing import forced_at_random
+from tests.seeds import run_seed
 
 GOLDEN = SHARED / "golden/hf"
 NAMES = sorted(
@@ -64,7 +65,7 @@ def load_golden(name: str) -> Golden:
 def chosen(count: int) -> list[int]:
     if os.environ.get("TOKPACK_GOLDEN") == "all":
         return list(range(count))
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"golden sample with seed {seed}")
     return random.Random(seed).sample(range(count), SAMPLE)
 
@@ -112,7 +113,7 @@ def test_bulk(name: str, shared_data: SharedData) -> None:
     """The same ids by the bulk path, at chunks of any size."""
     golden, texts = load_golden(name), corpus()
     tokenizer = tokpack.load(shared_data(f"data/hf/{name}/tokenizer.json"))
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"bulk limits with seed {seed}")
     limits, wrong = random.Random(seed), []
     usable = [index for index in chosen(len(texts)) if index not in golden.failed]

@@ -17,6 +17,7 @@ import pytest
 import tokpack
 from tests.conftest import SHARED, SharedData
 from tests.runtime.bulk.forcing import forced_at_random
+from tests.seeds import run_seed
 
 VOCABULARIES = (
     *("llama-bpe", "qwen2", "qwen35", "gpt-2", "falcon", "mpt", "refact", "deepseek-llm"),
@@ -60,7 +61,7 @@ def load_golden(shared_data: SharedData, name: str) -> Golden:
 def chosen(count: int) -> list[int]:
     if os.environ.get("TOKPACK_GOLDEN") == "all" or count <= SAMPLE:
         return list(range(count))
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"golden sample with seed {seed}")
     return random.Random(seed).sample(range(count), SAMPLE)
 
@@ -122,7 +123,7 @@ def test_bulk(name: str, shared_data: SharedData) -> None:
     """The same ids by the bulk path, at chunks of any size."""
     golden, wrong = load_golden(shared_data, name), []
     tokenizer = tokpack.load(shared_data(f"data/gguf/ggml-vocab-{name}.gguf"))
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"bulk limits with seed {seed}")
     limits = random.Random(seed)
     for key, flag in (("00", False), ("11", True)):

@@ -14,6 +14,7 @@ import pytest
 
 import tokpack
 from tests.conftest import SHARED, SharedData
+from tests.seeds import run_seed
 from tokpack.findings import Severity
 
 GOLDEN = SHARED / "golden/mnn"
@@ -44,7 +45,7 @@ def whole() -> bool:
 
 
 def seeded() -> random.Random:
-    seed = int(os.environ["TOKPACK_SEED"])
+    seed = run_seed()
     print(f"golden sample with seed {seed}")
     return random.Random(seed)
 

@@ -18,6 +18,7 @@ import pytest
 
 import tokpack
 from tests.conftest import FIXTURES, SHARED, SharedData, read_texts
+from tests.seeds import run_seed
 
 FOLDER = FIXTURES / "sentencepiece"
 NAMES = sorted(path.stem for path in (FOLDER / "golden").glob("*.npz"))
@@ -103,7 +104,7 @@ def corpus() -> list[str]:
 def chosen(count: int) -> list[int]:
     if os.environ.get("TOKPACK_GOLDEN") == "all":
         return list(range(count))
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"golden sample with seed {seed}")
     return random.Random(seed).sample(range(count), SAMPLE)
 

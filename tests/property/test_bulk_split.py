@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.property.strategies import GROUPS
+from tests.seeds import run_seed
 from tokpack.onig import FLAGS, translate
 from tokpack.runtime.bulk.classes import CharCodes
 from tokpack.runtime.bulk.known import PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
@@ -32,7 +33,7 @@ def pieces() -> Sequence[str]:
 
 
 def texts(count: int) -> Sequence[str]:
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"texts with seed {seed}")
     source, hostile = random.Random(seed), pieces()
     kinds = (ATOMS, ATOMS, hostile)

@@ -7,7 +7,6 @@ TOKPACK_SEED repeats a run; the quick suite asks about a few fixtures of each ki
 
 from __future__ import annotations
 
-import os
 import random
 from base64 import b64encode
 from functools import cache
@@ -21,8 +20,9 @@ import tokpack
 from tests.conftest import FIXTURES
 from tests.reports.asking import FAILED
 from tests.reports.reference import ask
+from tests.seeds import run_seed
 
-SEED = int(os.environ.get("TOKPACK_SEED") or random.SystemRandom().randrange(1 << 32))
+SEED = run_seed()
 MOST_TOKENS = 12  # special tokens of one fixture that texts are made of
 FEW = {".gguf": 6, ".json": 8, ".model": 3, ".tiktoken": 2}  # fixtures of each kind in the quick suite
 

@@ -23,6 +23,7 @@ import tokpack
 from tests.conftest import FIXTURES
 from tests.property.strategies import BROKEN, GROUPS
 from tests.runtime.llamacpp_worker import MODES
+from tests.seeds import run_seed
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None, reason="needs the package xllamacpp (extra `oracles`)"
@@ -39,7 +40,7 @@ CHARACTER_LEVEL = ("gemma4", "granite-embed-multi-311m", "sarvam-moe")  # their 
 
 
 def new_seed() -> int:
-    return int(os.environ.get("TOKPACK_SEED") or random.SystemRandom().randrange(1 << 32))
+    return run_seed()
 
 
 def random_texts(rng: random.Random, specials: list[bytes]) -> list[str | bytes]:

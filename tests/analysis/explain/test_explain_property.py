@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tokpack
 from tests.conftest import FIXTURES, SharedData, read_texts
 from tests.property.strategies import raw_bytes, texts
+from tests.seeds import run_seed
 from tokpack.analysis.explanation import Choice, Explanation, Match, Merge, as_document, explain
 
 PATTERNS = ("*.gguf", "hf/*.json", "sentencepiece/*.model", "tiktoken/*.tiktoken", "tiktoken/tekken*.json")
@@ -39,7 +40,7 @@ MODES = ((True, True), (True, False), (False, True), (False, False))
 def sampled(items: list[Any], count: int) -> list[Any]:
     if ALL:
         return items
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"sample with seed {seed}")
     return random.Random(seed).sample(items, min(count, len(items)))
 

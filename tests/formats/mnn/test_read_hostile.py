@@ -12,6 +12,7 @@ import pytest
 
 import tokpack
 from tests.conftest import FIXTURES
+from tests.seeds import run_seed
 from tokpack.errors import TokpackError
 from tokpack.pack.build import build_pack
 from tokpack.pack.view import PackView
@@ -62,7 +63,7 @@ def test_text_cut_off_anywhere(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MTOK + TEXT)
 def test_garbage(name: str, tmp_path: Path) -> None:
     """Every number in a body is somewhere: extreme values at random places, and random bytes."""
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"garbage with seed {seed}")
     rng = random.Random(seed)
     data = (FOLDER / name).read_bytes()
@@ -104,7 +105,7 @@ def test_long_texts_take_near_linear_time(name: str) -> None:
 )
 def test_damaged_packs(name: str) -> None:
     """What lies in the sections is not trusted: no crash, no loop, no foreign exception."""
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"damage with seed {seed}")
     rng = random.Random(seed)
     data = build_pack(tokpack.read(FOLDER / name))

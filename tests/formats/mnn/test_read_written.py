@@ -13,6 +13,7 @@ import pytest
 
 import tokpack
 from tests.conftest import FIXTURES, read_texts
+from tests.seeds import run_seed
 from tokpack.errors import EncodeError, RefusedError
 from tokpack.formats.mnn import write_body
 
@@ -32,7 +33,7 @@ ALL = os.environ.get("TOKPACK_GOLDEN") == "all"
 # numbers, not names: all workers of a parallel run have to collect the same tests
 @pytest.mark.parametrize("number", range(len(NAMES) if ALL else SAMPLE))
 def test_our_bodies_read_as_the_engine_reads_them(number: int, ask: Ask, tmp_path: Path) -> None:
-    seed = number if ALL else random.SystemRandom().randrange(1 << 32)
+    seed = number if ALL else run_seed()
     name = NAMES[number] if ALL else random.Random(seed).choice(NAMES)
     print(f"{name} (seed {seed})")
     try:

@@ -14,7 +14,8 @@ from tests.conftest import FIXTURES
 from tests.hostile.guard import Trouble, limit
 from tests.pack.helpers import survive
 from tests.runtime.sentencepiece.random_models import make_charsmap, proto
-from tokpack.errors import TokpackError
+from tests.seeds import run_seed
+from tokpack.errors import FormatError, TokpackError
 from tokpack.formats.sentencepiece import read_bytes
 from tokpack.pack.build import assemble, build_index, build_pack
 from tokpack.pack.view import PackView
@@ -101,7 +102,7 @@ def test_every_byte_changed() -> None:
 
 @pytest.mark.parametrize("name", ["odd", "bpe", "rules", "suffix", "no-unk", "char"])
 def test_random_damage(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"seed {seed}")
     rng, trouble = random.Random(seed), Trouble()
     data = (FOLDER / f"{name}.model").read_bytes()
@@ -131,7 +132,7 @@ def test_garbage() -> None:
 
 def test_damage_to_the_charsmap() -> None:
     """The double array at random: refused by both, or followed alike."""
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"seed {seed}")
     rng, trouble = random.Random(seed), Trouble()
     good = make_charsmap({b"\t": b" ", b"aa": b"a", b"th": "é".encode(), "é".encode(): b"e"})
@@ -163,7 +164,7 @@ def damaged(raw: bytes, rng: random.Random) -> bytes:
 @pytest.mark.parametrize("name", ["bpe", "unused", "unigram-unused", "rules", "word", "char", "no-unk"])
 def test_damaged_sections(name: str) -> None:
     """An error or a tokenizer that works; never another exception or a hang."""
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"seed {seed}")
     rng = random.Random(seed)
     sections = build_index(tokpack.read(FOLDER / f"{name}.model"))
@@ -172,6 +173,17 @@ def test_damaged_sections(name: str) -> None:
         section = rng.choice([key for key, raw in sections.items() if raw])
         changed[section] = damaged(sections[section], rng)
         assert survive(assemble(changed), 5.0)
+
+
+def test_user_piece_said_to_be_text_that_begins_inside_a_character() -> None:
+    """A damaged pack: an error at the text, which may not be cut there."""
+    sections = dict(build_index(tokpack.read(FOLDER / "bpe.model")))
+    label = sections["user.label"]
+    assert label[:1] == b"\n"  # an edge at the root, and a piece of its own
+    sections["user.label"] = b"\x98" + label[1:]
+    tokenizer = Tokenizer(PackView(assemble(sections), "damaged.tokpack"))
+    with pytest.raises(FormatError, match="user-defined piece is not whole characters"):
+        tokenizer.encode("\U0001f600")  # F0 9F 98 80
 
 
 @pytest.mark.parametrize("name", ["bpe", "rules", "unused"])

@@ -19,6 +19,7 @@ from tests.hostile.guard import limit
 from tests.pack.helpers import survive
 from tests.pack.test_pack_hf import damaged
 from tests.pack.test_pack_roundtrip import differences
+from tests.seeds import run_seed
 from tokpack.errors import EncodeError
 from tokpack.pack.build import assemble, build_index, build_pack
 from tokpack.pack.restore import restore
@@ -102,7 +103,7 @@ def test_a_pack_restores_to_the_ir_that_it_was_built_from(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gaps", "missing-bytes", "shuffled", "tekken-v13"])
 def test_damaged_sections(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"seed {seed}")
     rng = random.Random(seed)
     path, options = source(name)

@@ -1,7 +1,7 @@
 """Ids and text equal those of the installed tokenizers library, on texts that nobody wrote down.
 
 TOKPACK_EXAMPLES sets the number of texts for each fixture. TOKPACK_LIVE_TEXTS sets the number of random strings over
-the tokenizers of ../shared: all of these then, else a few strings on a few of them. TOKPACK_LIVE_SEED repeats a run.
+the tokenizers of ../shared: all of these then, else a few strings on a few of them. TOKPACK_SEED repeats a run.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tokpack
 from tests.conftest import FIXTURES, SHARED, SharedData
 from tests.property.pairs import budget
 from tests.property.strategies import GROUPS, texts
+from tests.seeds import run_seed
 
 VERSION = "0.23.3"
 tokenizers = pytest.importorskip("tokenizers", reason=f"compares with the PyPI package tokenizers {VERSION}")
@@ -169,8 +170,8 @@ def random_text(rng: random.Random, added: Sequence[str]) -> str:
 def test_random_strings_over_the_shared_tokenizers(shared_data: SharedData) -> None:
     if not SHARED_NAMES:
         pytest.skip("needs ../shared/data/hf, which is not part of the project")
-    seed = int(os.environ.get("TOKPACK_LIVE_SEED") or random.SystemRandom().randrange(1 << 32))
-    print(f"random strings with TOKPACK_LIVE_SEED={seed}")
+    seed = run_seed()
+    print(f"random strings with TOKPACK_SEED={seed}")
     rng = random.Random(seed)
     total = int(os.environ.get("TOKPACK_LIVE_TEXTS") or 0)
     names = SHARED_NAMES if total else rng.sample(SHARED_NAMES, FEW_NAMES)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tokpack
 from tests.conftest import FIXTURES
 from tests.runtime.mnn.live import CRASHED, ask, needs_engine
+from tests.seeds import run_seed
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.formats.mnn import parts
 from tokpack.formats.mnn.body import MtokBody, serialize
@@ -265,7 +266,7 @@ def test_bodies(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
 @needs_engine
 @pytest.mark.parametrize("name", FILES)
 def test_fixtures_on_new_texts(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"texts with seed {seed}")
     source = FIXTURES / "mnn" / name
     tokenizer = tokpack.load(source)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import FIXTURES, SHARED, SharedData
 from tests.runtime.sentencepiece.random_models import make_charsmap, proto, random_model, texts_for
+from tests.seeds import run_seed
 from tokpack.errors import EncodeError
 from tokpack.formats.sentencepiece import read_bytes
 from tokpack.pack.build import build_pack
@@ -69,7 +70,7 @@ def check_decode(processor: Any, tokenizer: Tokenizer, ids: list[int]) -> None:
 
 
 def test_random_models() -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+    seed = run_seed()
     print(f"seed {seed}")
     loaded = 0
     for number in range(MODELS):

@@ -15,12 +15,13 @@ import pytest
 import tokpack
 from tests.conftest import SharedData
 from tests.runtime.tiktoken import fancy_patterns
+from tests.seeds import run_seed
 from tokpack.errors import EncodeError, RefusedError, UnsupportedError
 from tokpack.formats.tiktoken.encodings import encoding, names
 from tokpack.onig.fancy import translate_fancy
 
 COUNT = int(os.environ.get("TOKPACK_LIVE_TEXTS", "80"))
-SEED = int(os.environ.get("TOKPACK_SEED", random.SystemRandom().randrange(1 << 32)))
+SEED = run_seed()
 FILES = {
     **{name: name for name in ("cl100k_base", "o200k_base", "r50k_base", "llama3", "qwen")},
     "gpt2": "r50k_base",

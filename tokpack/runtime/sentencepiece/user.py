@@ -61,6 +61,8 @@ class PrefixMatcher:
             if token < 0:
                 at = self._next(text, at + character_length(text[at]), valid)
                 continue
+            if valid and self.is_text and (_inside(text, at) or _inside(text, end)):
+                raise self._pieces.damaged("user.label", "a user-defined piece is not whole characters")
             if last < at:
                 parts.append((-1, last, at))
             parts.append((token, at, end))
@@ -78,3 +80,8 @@ class PrefixMatcher:
             found = self.first.search(text, at)  # the first byte of a piece begins a character
             return found.start() if found else len(text)
         return at
+
+
+def _inside(text: bytes, at: int) -> bool:
+    """Whether a place lies inside a character of a UTF-8 text."""
+    return at < len(text) and text[at] & 0xC0 == 0x80
