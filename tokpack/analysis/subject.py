@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokpack.analysis.sections import Look
-from tokpack.api import is_pack, read, source_format
+from tokpack.api import is_pack, read, source_format, with_limits
 from tokpack.errors import FormatError, TokpackError
 from tokpack.findings import Finding
 from tokpack.pack.layout import FLAG_SIDECAR
@@ -67,9 +67,9 @@ def open_subject(path: str | os.PathLike[str], format: str | None = None, **opti
 
     A file that is cut off gives what is there, with a finding that says so. Raises as :func:`tokpack.read` otherwise.
     """
-    name = os.fspath(path)
+    name, options = os.fspath(path), with_limits(options)
     if is_pack(name, format, options):
-        return subject_of_view(open_pack(name))
+        return subject_of_view(open_pack(name, options.get("limits")))
     found = source_format(name, format)
     seen = look_at(name, found)
     try:

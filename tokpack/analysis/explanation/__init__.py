@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokpack.analysis.explanation.build import TEXT_LIMIT, explain, shown_pieces
+from tokpack.analysis.explanation.build import TEXT_LIMIT, explain
 from tokpack.analysis.explanation.document import SCHEMA, as_document
 from tokpack.analysis.explanation.trace import Action, Choice, Explanation, Match, Merge, Part, Post, Step, Token, Word
 
@@ -21,5 +21,4 @@ __all__ = [
     "Word",
     "as_document",
     "explain",
-    "shown_pieces",
 ]

@@ -7,14 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tokpack.analysis.explanation.trace import Explanation, Part, Post
-from tokpack.errors import EncodeError, TokpackError, UnsupportedError, UsageError
+from tokpack.errors import TokpackError, UnsupportedError, UsageError
 from tokpack.runtime.errors import meta_errors
-from tokpack.runtime.tokenizer import Piece
 
 if TYPE_CHECKING:
     from tokpack.runtime.tokenizer import Tokenizer
 
-__all__ = ["TEXT_LIMIT", "explain", "shown_pieces"]
+__all__ = ["TEXT_LIMIT", "explain"]
 
 TEXT_LIMIT = 1 << 16  # bytes: an explanation takes some thousand times the memory of its text
 
@@ -45,7 +44,7 @@ def explain(
     if module is None:
         raise UnsupportedError(f"the stages of {tokenizer.reference} cannot be shown")
     ids = tokenizer.encode(text, add_special_tokens, parse_special)
-    pieces = shown_pieces(tokenizer, text, add_special_tokens, parse_special)
+    pieces = tuple(tokenizer.pieces(text, add_special_tokens, parse_special))
     trace: Tracer = import_module(f"tokpack.analysis.explanation.{module}").trace
     view = tokenizer.view
     with meta_errors(view.file):
@@ -68,22 +67,6 @@ def explain(
             hint="please report it with the text",
         )
     return found
-
-
-def shown_pieces(tokenizer: Tokenizer, text: str | bytes, add_special: bool, parse_special: bool) -> tuple[Piece, ...]:
-    """As :meth:`tokpack.Tokenizer.pieces`, but no id is an error: there are ids that do not decode alone.
-
-    Such are -1, which llama.cpp may emit, and ids on which a decoder of the tokenizers library panics; they have no
-    bytes.
-    """
-    out = []
-    for token, start, end in tokenizer._pipeline.encode_spans(text, add_special, parse_special):
-        try:
-            raw = tokenizer.id_to_piece(token)
-        except EncodeError:
-            raw = b""
-        out.append(Piece(token, raw.decode("utf-8", "replace"), raw, start, end))
-    return tuple(out)
 
 
 def _some(ids: list[int]) -> str:

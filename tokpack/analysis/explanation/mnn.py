@@ -31,7 +31,7 @@ def trace(
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     parts: list[Part] = []
     place = 0
-    for token, start, end in MnnPipeline(view)._fragments(raw, parse_special):
+    for token, start, end in MnnPipeline(view).fragments(raw, parse_special):
         if place < start:
             parts.append(Part("dropped", raw[place:start], place, start))
         if token >= 0:

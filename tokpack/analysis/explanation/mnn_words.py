@@ -141,7 +141,7 @@ class WordTracer:
 
     def _merges(self, model: BpeModel, word: str) -> Word:
         ends: list[int] = []
-        symbols = model._first(word, ends)
+        symbols = model.first_symbols(word, ends)
         raw = to_bytes(word)
         shown = tuple(map(self._recorder.text, symbols))
         merges, symbols, _ = self._recorder.merge(symbols, ends)
@@ -149,7 +149,7 @@ class WordTracer:
         return Word(raw, "merges", tokens(self._pieces, ids), shown, tuple(merges))
 
     def _path(self, model: UnigramModel, text: bytes) -> list[Choice]:
-        best, ids, starts = model._paths(text)
+        best, ids, starts = model.paths(text)
         scores = self._view.array("piece.scores64")
         out: list[Choice] = []
         end = len(text)

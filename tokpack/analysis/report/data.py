@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tokpack.analysis.explanation import shown_pieces
 from tokpack.analysis.hard_texts import hard_texts
 from tokpack.analysis.show import readable, shorten
 from tokpack.analysis.vocabulary import Vocabulary
@@ -77,7 +76,7 @@ def _samples(
             continue
         entry: dict[str, Any] = {"kind": kind, "text": text, "shown": readable(text), "error": None, "tokens": []}
         try:
-            pieces = shown_pieces(tokenizer, text, add_special, parse_special)
+            pieces = tokenizer.pieces(text, add_special, parse_special)
         except EncodeError as error:
             entry["error"] = readable(str(error), backslash=False)
         else:

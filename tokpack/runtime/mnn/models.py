@@ -62,17 +62,17 @@ class BpeModel:
 
     def encode(self, word: str) -> list[int]:
         """See :meth:`Model.encode`."""
-        symbols = self._first(word, None)
+        symbols = self.first_symbols(word, None)
         return self._merger.merge(symbols, None)[0]
 
     def spans(self, word: str) -> Spans:
         """See :meth:`Model.spans`."""
         ends: list[int] = []
-        symbols = self._first(word, ends)
+        symbols = self.first_symbols(word, ends)
         found, places = self._merger.merge(symbols, ends)
         return list(zip(found, places or [], strict=True))
 
-    def _first(self, word: str, ends: list[int] | None) -> list[int]:
+    def first_symbols(self, word: str, ends: list[int] | None) -> list[int]:
         """Symbols of the characters or bytes of a word; their ends are put into ``ends``."""
         if self._spelled:
             raw = to_bytes(word)

@@ -70,7 +70,7 @@ class MnnPipeline:
         """A decoder for ids that come one by one; the engine's (``decode(int)``) leaves none out, whatever is asked."""
         return PieceStream(self.detokenizer, True)
 
-    def _fragments(self, raw: bytes, parse_special: bool) -> list[Fragment]:
+    def fragments(self, raw: bytes, parse_special: bool) -> list[Fragment]:
         """Special tokens, added tokens and the text between them."""
         # a text format without special tokens encodes even the empty text: type 0 puts U+2581 before it
         first: list[Fragment] = [(-1, 0, len(raw))] if raw or not self._has_special else []
@@ -94,7 +94,7 @@ class MnnPipeline:
         """
         raw = _raw(text)
         ids: list[int] = []
-        for token, start, end in self._fragments(raw, parse_special):
+        for token, start, end in self.fragments(raw, parse_special):
             if token >= 0:
                 ids.append(token)
             else:
@@ -115,7 +115,7 @@ class MnnPipeline:
         """(id, start, end) of each token, in characters of a str or bytes of a bytes."""
         raw = _raw(text)
         spans: Spans = []
-        for token, start, end in self._fragments(raw, parse_special):
+        for token, start, end in self.fragments(raw, parse_special):
             if token >= 0:
                 spans.append((token, start, end))
             else:

@@ -44,7 +44,7 @@ class UnigramModel:
     def spans(self, word: str) -> list[tuple[int, int]]:
         """The same, each with its end in the word's bytes."""
         text = to_bytes(word)
-        best, tokens, starts = self._paths(text)
+        best, tokens, starts = self.paths(text)
         size = len(text)
         if best[size] <= _UNREACHED:
             return []
@@ -58,7 +58,7 @@ class UnigramModel:
         out.reverse()
         return out
 
-    def _paths(self, text: bytes) -> tuple[list[float], list[int], list[int]]:
+    def paths(self, text: bytes) -> tuple[list[float], list[int], list[int]]:
         """Score, last id and its start for the best path to each byte."""
         size = len(text)
         best = [_NONE] * (size + 1)
