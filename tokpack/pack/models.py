@@ -142,8 +142,8 @@ def _min_cost(ir: TokenizerIR, table: SymbolTable) -> Sections:
         for text, index in _texts(ir)
         if types[index] != PieceType.BYTE
     }
-    scores = np.zeros(len(ir.vocab)) if ir.vocab.scores is None else ir.vocab.scores.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # a signalling NaN makes even the cast warn
+        scores = np.zeros(len(ir.vocab)) if ir.vocab.scores is None else ir.vocab.scores.astype(np.float64)
         scaled = (np.float32(1e4) * scores.astype(np.float32)).astype(np.float64)
         rounded = np.trunc(scaled + np.copysign(0.5, scaled))
     usable = np.isfinite(rounded) & (rounded > -20_000_000) & (rounded < 1 << 31)
