@@ -1,232 +1,359 @@
 """The tables of docs/performance.md: our runtime beside each peer that is installed, interleaved in one run.
 
-    python tests/bench/speed.py [--mb N] NAME=SOURCE[,tiktoken=FILE][,sentencepiece=FILE] ...
+    python tests/bench/speed.py --fetch                 make the texts (Django's source archive, by pip), once
+    python tests/bench/speed.py > tables.md             all tables, about ten minutes; --quick: two
+    python tests/bench/speed.py NAME=SOURCE[,tiktoken=FILE][,sentencepiece=FILE] ...      other vocabularies
+    python tests/bench/speed.py --large 100             one text of 100 MB through encode and encode_array
 
-SOURCE is a tokenizer.json or a .gguf; tokenizer.json is also run by ``tokenizers``, a .gguf by llama.cpp, a rank file
-by ``tiktoken`` and a .model by ``sentencepiece``. Before anything is timed, ids are compared on the whole text; a peer
-whose ids differ is named and not timed. Throughput is process CPU time: *unseen* is the second half of a text after the
-first half, *again* the second half once more. The rest is wall time. Texts: 5 MB of ../shared (code, prose, scripts
-without spaces) and the standard library's sources.
+Ids are compared on the whole of each text as it is timed (both halves) before anything is timed; a peer whose ids
+differ is named under the table and not timed. Throughput is CPU time of the process: *cold* a new tokenizer's first
+text, *unseen* one half of a text after the other half, *again* the same half once more; peers: unseen. All else is wall
+time. Figures are medians of three or more, the peers in turn; in brackets how many times faster we are.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import lzma
-import os
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this checkout, installed or not
+import texts as corpus
+from fresh import Fresh, large, mnn_times
+from peers import Peer, peers
+from tables import Table, against, header
+
 import tokpack
 
-ROOT = Path(__file__).resolve().parents[2]
-MIXED = ROOT.parent / "shared/data/bench_mixed.txt.xz"
 PROMPT = "The quick brown fox jumps over the lazy dog; it costs 1,234.50 (or so), doesn't it? Yes: they said so!"
-O200K = r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"""  # noqa: E501
-CL100K = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""  # noqa: E501
-GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
-PATTERNS = {"o200k": O200K, "qwen": CL100K.replace(r"\p{N}{1,3}", r"\p{N}"), "r50k": GPT2, "gpt2": GPT2}
+SIZES = (30, 100, 300, 1000, 3000, 10000)
+SHORT = 20_000  # bytes of the text for MNN, whose merging takes time that grows with the square of a word
 
 
-@dataclass
-class Peer:
-    """A program: how to make it, to encode, to decode."""
-
-    name: str
-    load: Callable[[], Any]
-    encode: Callable[[Any, str], Any]
-    decode: Callable[[Any, Any], Any] | None = None
-
-
-def texts(limit: int) -> Iterator[tuple[str, str]]:
-    if MIXED.exists():
-        yield "mixed", lzma.decompress(MIXED.read_bytes()).decode()[:limit]
-    sources = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
-    yield "code", "".join(source.read_text(encoding="utf-8") for source in sources)[:limit]
-
-
-def cpu(action: Callable[..., object], *arguments: object) -> float:
-    start = time.process_time()
+def timed(clock: Callable[[], float], action: Callable[..., object], *arguments: object) -> float:
+    """Seconds of one call."""
+    start = clock()
     action(*arguments)
-    return time.process_time() - start
+    return clock() - start
 
 
-def wall(runs: int, action: Callable[..., object], *arguments: object) -> float:
-    """Median."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        action(*arguments)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def rounds(clock: Callable[[], float], actions: dict[str, Callable[[], object]], count: int = 3) -> dict[str, float]:
+    """Median time of each action, in turn; what takes more than two seconds runs once."""
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(count):
+        for name, action in actions.items():
+            if sum(found[name]) < 2:
+                found[name].append(timed(clock, action))
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
-def halves(text: str) -> tuple[str, str]:
-    middle = text.index("\n", len(text) // 2)
-    return text[:middle], text[middle:]
+class Vocabulary:
+    """One vocabulary under test: the pack, the peers, and what they give."""
 
+    def __init__(self, name: str, source: Path, options: dict[str, str], others: dict[str, Path], folder: Path) -> None:
+        self.name, self.parse_special = name, source.suffix == ".json"
+        stem = name.replace(" ", "-")
+        self.pack = folder / f"{stem}.tokpack"
+        tokpack.convert(source, self.pack, read_options=dict(options))
+        self.sizes = f"{self.pack.stat().st_size / 1e6:.1f}"
+        self.mtok = folder / f"{stem}.mtok"
+        try:
+            tokpack.convert(source, self.mtok, read_options=dict(options))
+            body = tokpack.load(self.mtok).view.footer.body_length
+            self.sizes += f" / {body / 1e6:.1f} / {self.mtok.stat().st_size / body:.2f}"
+        except tokpack.TokpackError:
+            self.mtok = self.pack
+        self.peers = list(peers(source, self.mtok, others))
+        self.made = {peer.name: peer.make() for peer in self.peers if peer.name != "MNN"}
+        self.notes: list[str] = []
 
-def whole(tokenizer: Any) -> Any:
-    """Without the truncation and padding that some files ask for."""
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    def ours(self, text: str) -> Any:
+        """A function of no arguments would be inlined; this is what is timed."""
+        return tokpack.load(self.pack).encode_array(text, False, self.parse_special)
 
+    def call(self, peer: Peer, part: str, *values: object) -> Callable[[], object] | None:
+        """A peer's code on values, ready to call."""
+        names = {"encode": "t, x", "decode": "t, i", "batch": "t, b", "stream": "t, i"}[part]
+        function = peer.function(part, names)
+        made = self.made[peer.name]
+        return (lambda: function(made, *values)) if function else None
 
-def peers(source: Path, others: dict[str, str]) -> Iterator[Peer]:
-    if source.suffix == ".json":
-        import tokenizers
-
-        def fast(tokenizer: Any, text: str) -> Any:
-            return tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
-
-        yield Peer(
-            "tokenizers",
-            lambda: whole(tokenizers.Tokenizer.from_file(str(source))),
-            lambda t, text: t.encode(text, add_special_tokens=False).ids,
-            lambda t, ids: t.decode(ids),
-        )
-        yield Peer("batch_fast", lambda: whole(tokenizers.Tokenizer.from_file(str(source))), fast)
-    if source.suffix == ".gguf":
-        sys.path.insert(0, str(ROOT / "fixtures"))
-        from llama_api import LlamaVocab
-
-        yield Peer("llama.cpp", lambda: LlamaVocab(source), lambda v, text: v.encode(text.encode(), False, False))
-    if "tiktoken" in others:
-        import tiktoken
-        from tiktoken.load import load_tiktoken_bpe
-
-        file = others["tiktoken"]
-        pattern = next((found for key, found in PATTERNS.items() if Path(file).name.startswith(key)), CL100K)
-        yield Peer(
-            "tiktoken",
-            lambda: tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=load_tiktoken_bpe(file), special_tokens={}),
-            lambda e, text: e.encode_ordinary(text),
-            lambda e, ids: e.decode_bytes(ids),
-        )
-    if "sentencepiece" in others:
-        import sentencepiece
-
-        model = others["sentencepiece"]
-        yield Peer(
-            "sentencepiece",
-            lambda: sentencepiece.SentencePieceProcessor(model_file=model),
-            lambda s, text: s.encode(text),
-        )
-
-
-def fresh(code: str) -> tuple[float, float]:
-    """(median seconds, kB resident) of a new process that runs ``code``."""
-    ends = "\nprint(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])"
-    sizes: list[int] = []
-
-    def run() -> None:
-        done = subprocess.run([sys.executable, "-c", code + ends], check=True, capture_output=True, text=True)
-        sizes.append(int(done.stdout.split()[-1]))
-
-    return wall(9, run), statistics.median(sizes)
-
-
-def same(ours: Any, theirs: Any) -> bool:
-    return np.array_equal(np.asarray(ours), np.asarray(theirs))
-
-
-def throughput(pack: Path, found: list[Peer], made: dict[str, Any], limit: int) -> None:
-    for name, text in texts(limit):
-        first, second = halves(text)
-        size = len(second.encode()) / 1e6
-        ids = tokpack.load(pack).encode_array(second, False, False)
-        line = []
-        equal = []
-        for peer in found:
-            if same(ids, peer.encode(made[peer.name], second)):
-                equal.append(peer)
+    def equal(self, text: str, ids: Any, where: str) -> list[Peer]:
+        """The peers that give these ids; the others are noted."""
+        found = []
+        for peer in self.peers:
+            if peer.name not in self.made:
+                continue
+            try:
+                call = self.call(peer, "encode", text)
+                theirs = np.asarray(call() if call else [])
+            except Exception as error:
+                self.notes.append(f"{self.name}, {where}: {peer.name} fails: {str(error)[:80]}")
+                continue
+            if np.array_equal(theirs, ids):
+                found.append(peer)
             else:
-                line.append(f"{peer.name}: other ids")
-        unseen, again, theirs = [], [], {peer.name: [] for peer in equal}
-        back: dict[str, list[float]] = {peer.name: [] for peer in equal if peer.decode}
-        ours_back = []
+                self.notes.append(f"{self.name}, {where}: {peer.name} gives other ids")
+        return found
+
+
+def bulk(v: Vocabulary, name: str, text: str, table: Table, decoding: Table) -> None:
+    first, second = corpus.halves(text)
+    size = len(second.encode()) / 1e6
+    ids = v.ours(second)
+    known = {peer.name for peer in v.equal(first, v.ours(first), name)}
+    same = [peer for peer in v.equal(second, ids, name) if peer.name in known]
+    cold, unseen, again = [], [], []
+    theirs: dict[str, list[float]] = {peer.name: [] for peer in same}
+    for _ in range(3):
+        tokenizer = tokpack.load(v.pack)
+        cold.append(timed(time.process_time, tokenizer.encode_array, first, False, v.parse_special))
+        unseen.append(timed(time.process_time, tokenizer.encode_array, second, False, v.parse_special))
+        again.append(timed(time.process_time, tokenizer.encode_array, second, False, v.parse_special))
+        for peer in same:
+            call = v.call(peer, "encode", second)
+            if call and sum(theirs[peer.name]) < 2:
+                theirs[peer.name].append(timed(time.process_time, call))
+    mine = statistics.median(unseen)
+    speeds = {
+        "vocabulary": v.name,
+        "text": name,
+        "cold": f"{len(first.encode()) / 1e6 / statistics.median(cold):.1f}",
+        "unseen": f"**{size / mine:.1f}**",
+        "again": f"{size / statistics.median(again):.1f}",
+    }
+    for peer_name, times in theirs.items():
+        value = statistics.median(times)
+        speeds[peer_name] = against(value, mine, f"{size / value:.1f}")
+    table.add(**speeds)
+    decode(v, name, second, ids, same, decoding)
+
+
+def decode(v: Vocabulary, name: str, text: str, ids: Any, same: list[Peer], table: Table) -> None:
+    tokenizer, listed, size = tokpack.load(v.pack), ids.tolist(), len(text.encode()) / 1e6
+    actions: dict[str, Callable[[], object]] = {
+        "array": lambda: tokenizer.decode_bytes(ids, False),
+        "list": lambda: tokenizer.decode_bytes(listed, False),
+    }
+    actions["array"]()
+    for peer in same:
+        call = v.call(peer, "decode", listed)
+        if call:
+            actions[peer.name] = call
+    found = rounds(time.process_time, actions)
+    mine = found.pop("array")
+    row = {"vocabulary": v.name, "text": name, "array": f"**{size / mine:.0f}**", "list": f"{size / found['list']:.0f}"}
+    mine = found.pop("list")
+    table.add(**row, **{n: against(value, mine, f"{size / value:.0f}") for n, value in found.items()})
+
+
+def prompts(v: Vocabulary, name: str, text: str, sizes: Sequence[int], table: Table) -> None:
+    """Median over different prompts, each seen before, one after the other: nobody's caches hold the one at hand."""
+    tokenizer = tokpack.load(v.pack)
+    for size in sizes:
+        count = max(5, min(101, 60_000 // size))
+        starts = [text.find(" ", (len(text) - size) * k // count) for k in range(count)]
+        slices = [text[start : start + size] for start in starts]
+        functions: dict[str, Callable[[str], object]] = {"ours": lambda x: tokenizer.encode(x, False, v.parse_special)}
+        for peer in v.peers:
+            function = peer.function("encode", "t, x") if peer.name in v.made else None
+            if function and [list(function(v.made[peer.name], x)) for x in slices] == [
+                functions["ours"](x) for x in slices
+            ]:
+                functions[peer.name] = lambda x, f=function, made=v.made[peer.name]: f(made, x)  # type: ignore[misc]
+        times: dict[str, list[float]] = {key: [] for key in functions}
         for _ in range(3):
-            tokenizer = tokpack.load(pack)
-            tokenizer.encode_array(first, False, False)
-            unseen.append(cpu(tokenizer.encode_array, second, False, False))
-            again.append(cpu(tokenizer.encode_array, second, False, False))
-            tokenizer.decode_bytes(ids)
-            ours_back.append(cpu(tokenizer.decode_bytes, ids))
-            listed = ids.tolist()
-            for peer in equal:
-                theirs[peer.name].append(cpu(peer.encode, made[peer.name], second))
-                if peer.decode:
-                    back[peer.name].append(cpu(peer.decode, made[peer.name], listed))
-        cold = cpu(tokpack.load(pack).encode_array, second, False, False)
-        mine = statistics.median(unseen)
-        line += [
-            f"{n} {size / statistics.median(t):.1f} ({statistics.median(t) / mine:.1f}x)" for n, t in theirs.items()
-        ]
-        print(
-            f"  {name:6} unseen {size / mine:5.1f}  again {size / statistics.median(again):5.1f}  "
-            f"new object {size / cold:5.1f} MB/s | " + ", ".join(line)
-        )
-        decoded = statistics.median(ours_back)
-        shown = [f"{n} ({statistics.median(t) / decoded:.1f}x)" for n, t in back.items()]
-        print(f"         decode {size / decoded:5.0f} MB/s | " + ", ".join(shown), flush=True)
+            for prompt in slices:
+                for key, call in functions.items():
+                    times[key].append(timed(time.perf_counter, call, prompt))
+        middle = {key: statistics.median(values) for key, values in times.items()}
+        mine = middle.pop("ours")
+        row = {"vocabulary": v.name, "text": name, "characters": str(size), "ours": f"**{mine * 1e6:.1f}**"}
+        table.add(**row, **{n: against(value, mine, f"{value * 1e6:.0f}") for n, value in middle.items()})
 
 
-def rest(pack: Path, found: list[Peer], made: dict[str, Any]) -> None:
-    load = wall(101, tokpack.load, pack)
-    loads = [f"{peer.name} {wall(3, peer.load) * 1e3:.0f} ms ({wall(3, peer.load) / load:.0f}x)" for peer in found]
-    print(f"  load {load * 1e3:.3f} ms | " + ", ".join(loads))
-    tokenizer = tokpack.load(pack)
-    tokenizer.encode(PROMPT, False, False)
-    prompt = wall(2001, tokenizer.encode, PROMPT, False, False)
-    others = []
-    for peer in found:
-        other = wall(501, peer.encode, made[peer.name], PROMPT)
-        others.append(f"{peer.name} {other * 1e6:.0f} ({other / prompt:.1f}x)")
-    print(f"  prompt of {len(PROMPT)} characters {prompt * 1e6:.1f} µs | " + ", ".join(others))
-    bare, bare_size = fresh("pass")
-    cold, cold_size = fresh(f"import tokpack; tokpack.load({str(pack)!r}).encode({PROMPT!r})")
-    print(
-        f"  new process to first ids: {(cold - bare) * 1e3:.1f} ms and {(cold_size - bare_size) / 1e3:.1f} MB over"
-        f" a bare interpreter ({bare * 1e3:.1f} ms, {bare_size / 1e3:.1f} MB)",
-        flush=True,
+def loading(v: Vocabulary, table: Table) -> None:
+    mine = statistics.median(timed(time.perf_counter, tokpack.load, v.pack) for _ in range(101))
+    row = {
+        "vocabulary": v.name,
+        "pieces": f"{tokpack.load(v.pack).vocab_size:,}",
+        "pack / body MB / mtok to body": v.sizes,
+    }
+    row["ours, ms"] = f"**{mine * 1e3:.2f}**"
+    found = rounds(time.perf_counter, {p.name: p.make for p in v.peers if p.starts and p.name != "MNN"})
+    table.add(**row, **{n: against(value, mine, f"{value * 1e3:.0f}") for n, value in found.items()})
+
+
+def starting(v: Vocabulary, fresh: Fresh, table: Table) -> None:
+    """New processes; memory is what is resident, in brackets what of it is private (the rest are pages of files)."""
+    script = f"import tokpack\ntokpack.load({str(v.pack)!r}).encode({PROMPT!r})"
+    mine = fresh.over_bare(script)
+    row = {"vocabulary": v.name, "ours, ms": f"**{mine.ms:.1f}**", "ours, MB": f"{mine.mb:.1f} ({mine.private:.1f})"}
+    for peer in v.peers:
+        if peer.starts and peer.name != "MNN":
+            found = fresh.over_bare(peer.script(PROMPT), runs=3)
+            row[peer.name] = against(found.ms, mine.ms, f"{found.ms:.0f} ms, {found.mb:.0f} MB")
+    table.add(**row)
+
+
+def streaming(v: Vocabulary, text: str, table: Table) -> None:
+    tokenizer = tokpack.load(v.pack)
+    ids = tokenizer.encode(text[:20_000], False, v.parse_special)
+
+    def ours() -> None:
+        stream = tokenizer.stream(skip_special_tokens=False)
+        for token in ids:
+            stream.push(token)
+
+    actions: dict[str, Callable[[], object]] = {"ours": ours}
+    for peer in v.peers:
+        call = v.call(peer, "stream", ids) if peer.name in v.made else None
+        if call:
+            actions[peer.name] = call
+    found = {name: value / len(ids) * 1e6 for name, value in rounds(time.perf_counter, actions).items()}
+    mine = found.pop("ours")
+    table.add(vocabulary=v.name, ours=f"**{mine:.2f}**", **{n: against(t, mine, f"{t:.2f}") for n, t in found.items()})
+
+
+def batches(v: Vocabulary, name: str, text: str, table: Table) -> None:
+    """Texts of 1,000 characters; lists from all, and arrays from us."""
+    tokenizer = tokpack.load(v.pack)
+    items = [text[at : at + 1000] for at in range(0, len(text), 1000)]
+    size = sum(len(item.encode()) for item in items) / 1e6
+    actions: dict[str, Callable[[], object]] = {
+        "one process": lambda: tokenizer.encode_batch(items, False, v.parse_special),
+        "two processes": lambda: tokenizer.encode_batch(items, False, v.parse_special, workers=2),
+    } | (
+        {}
+        if not hasattr(tokenizer, "encode_batch_array")
+        else {
+            "arrays": lambda: tokenizer.encode_batch_array(items, False, v.parse_special),
+            "arrays, two processes": lambda: tokenizer.encode_batch_array(items, False, v.parse_special, workers=2),
+        }
+    )
+    for peer in v.peers:
+        call = v.call(peer, "batch", items) if peer.name in v.made else None
+        if call:
+            actions[f"{peer.name}, two threads"] = call
+    found = rounds(time.perf_counter, actions)
+    mine = found["two processes"]
+    row = {key: f"{size / value:.1f}" for key, value in found.items() if "threads" not in key}
+    row |= {key: against(value, mine, f"{size / value:.1f}") for key, value in found.items() if "threads" in key}
+    table.add(vocabulary=v.name, text=name, **row)
+
+
+def engine(v: Vocabulary, text: str, table: Table) -> None:
+    """MNN's engine on our .mtok, in a process of its own: it may crash, or never end."""
+    if not any(peer.name == "MNN" for peer in v.peers):
+        return
+    short = corpus.cut(text, SHORT)
+    try:
+        load, seconds, ids = mnn_times(v.mtok, short)
+    except (subprocess.SubprocessError, ValueError) as error:
+        v.notes.append(f"{v.name}: MNN fails ({type(error).__name__})")
+        return
+    tokenizer = tokpack.load(v.pack)
+    ours = tokenizer.encode(short, False, True)
+    mine = statistics.median(
+        timed(time.perf_counter, tokpack.load(v.pack).encode, short, False, True) for _ in range(3)
+    )
+    size = len(short.encode()) / 1e6
+    table.add(
+        vocabulary=v.name,
+        ours=f"{size / mine:.1f}",
+        MNN=against(seconds, mine, f"{size / seconds:.2f}"),
+        load=f"{load * 1e3:.0f} ms",
+        ids="the same" if ids[-len(ours) :] == ours else "others",
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mb", type=float, default=6)
-    parser.add_argument("tokenizers", nargs="+")
-    arguments = parser.parse_args()
-    print(json.dumps({"python": sys.version.split()[0], "numpy": np.__version__, "load": os.getloadavg()[0]}))
-    with tempfile.TemporaryDirectory() as folder:
+def run(arguments: argparse.Namespace, folder: Path) -> None:
+    found = corpus.found_texts(arguments.text, int(arguments.mb * 1e6))
+    tables = {
+        "load": Table("Loading, ms", ["vocabulary", "pieces"]),
+        "start": Table("A new process to the ids of 102 characters, over a bare interpreter", ["vocabulary"]),
+        "bulk": Table("Encoding, MB/s of CPU time", ["vocabulary", "text", "cold", "unseen", "again", "tokenizers"]),
+        "prompt": Table("Prompts, µs (median)", ["vocabulary", "text", "characters", "ours", "tokenizers"]),
+        "decode": Table("Decoding, MB/s of CPU time; ratios to our list", ["vocabulary", "text", "array", "list"]),
+        "stream": Table("Streaming, µs per id", ["vocabulary", "ours"]),
+        "batch": Table("Batches of texts of 1,000 characters, MB/s of wall time", ["vocabulary", "text"]),
+        "mnn": Table(f"MNN's engine on our .mtok, {SHORT:,} bytes, MB/s", ["vocabulary", "ours", "MNN"]),
+    }
+    fresh, notes = Fresh(), []
+    for name, source, options, others in vocabularies(arguments, folder):
+        start = time.perf_counter()
+        v = Vocabulary(name, source, options, others, folder)
+        loading(v, tables["load"])
+        starting(v, fresh, tables["start"])
+        for number, (text_name, text) in enumerate(found.items()):
+            bulk(v, text_name, text, tables["bulk"], tables["decode"])
+            prompts(v, text_name, text, SIZES if number == 0 else (100, 1000), tables["prompt"])
+        text_name, text = next(iter(found.items()))
+        streaming(v, text, tables["stream"])
+        batches(v, text_name, text, tables["batch"])
+        engine(v, text, tables["mnn"])
+        notes += v.notes
+        print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    for table in tables.values():
+        if table.rows:
+            table.show()
+    print("\nNot timed:\n" + "".join(f"- {note}\n" for note in dict.fromkeys(notes)) if notes else "")
+
+
+def vocabularies(arguments: argparse.Namespace, folder: Path) -> Any:
+    """(name, source, options, files of peers) of each vocabulary that is asked for and there."""
+    if arguments.tokenizers:
         for entry in arguments.tokenizers:
             name, _, files = entry.partition("=")
             source, *more = files.split(",")
-            others = dict(other.split("=", 1) for other in more)
-            pack = Path(folder) / f"{name}.tokpack"
-            start = time.perf_counter()
-            tokpack.convert(source, pack)
-            took = time.perf_counter() - start
-            found = list(peers(Path(source), others))
-            made = {peer.name: peer.load() for peer in found}
-            print(
-                f"{name}: {tokpack.load(pack).vocab_size:,} pieces, {pack.stat().st_size / 1e6:.1f} MB,"
-                f" convert {took:.1f} s"
+            options = dict(other.split("=", 1) for other in more)
+            pattern = {"pattern": options.pop("pattern")} if "pattern" in options else {}
+            yield name, Path(source), pattern, {key: Path(value) for key, value in options.items()}
+        return
+    for name in corpus.QUICK if arguments.quick else corpus.VOCABULARIES:
+        relative, options, others = corpus.VOCABULARIES[name]
+        source = corpus.unpacked(relative, folder)
+        paths = {key: corpus.unpacked(value, folder) for key, value in others.items()}
+        if source is None:
+            print(f"{name}: there is no {corpus.DATA / relative}", file=sys.stderr)
+        else:
+            yield name, source, options, {key: path for key, path in paths.items() if path is not None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fetch", action="store_true", help="make the texts and stop")
+    parser.add_argument("--text", action="append", default=[], metavar="NAME=FILE", help="instead of the fetched texts")
+    parser.add_argument("--mb", type=float, help="of each text (3; with --quick 1); 0: all of it")
+    parser.add_argument("--quick", action="store_true", help="four vocabularies, 1 MB")
+    parser.add_argument("--large", type=int, metavar="MB", help="only a text of this size: seconds and memory")
+    parser.add_argument("tokenizers", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.fetch:
+        corpus.fetch(corpus.CACHE)
+        return
+    if arguments.mb is None:
+        arguments.mb = 1.0 if arguments.quick else 3.0
+    arguments.mb = arguments.mb or 1e6
+    with tempfile.TemporaryDirectory() as folder:
+        print(header(f"{arguments.mb:g} MB of each text" if arguments.mb < 1e6 else "whole texts"))
+        if arguments.large:
+            large(
+                arguments,
+                list(vocabularies(arguments, Path(folder))),
+                corpus.found_texts(arguments.text, 1 << 40),
+                Path(folder),
             )
-            throughput(pack, found, made, int(arguments.mb * 1e6))
-            rest(pack, found, made)
+        else:
+            run(arguments, Path(folder))
 
 
 if __name__ == "__main__":
