@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import FormatError, Location, ReadError
+from tokpack.limits import hint_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,14 +112,18 @@ class Cursor:
         self.pos += packer.size
         return value
 
-    def count(self, kind: str, what: str, item_size: int, limit: int) -> int:
-        """A count of items that take at least ``item_size`` bytes each; checked against what is left and ``limit``."""
+    def count(self, kind: str, what: str, item_size: int, limit: int, name: str | None = None) -> int:
+        """A count of items that take at least ``item_size`` bytes each; checked against what is left and ``limit``.
+
+        ``name``: of the limit, if it can be set.
+        """
         at = self.pos
         value = int(self.number(kind, what))
         if value < 0 or value * item_size > self.left:
             raise self.fail(f"{what} {value} does not fit in the {self.left} bytes that are left", offset=at)
         if value > limit:
-            raise self.fail(f"{what} {value} is above the limit of {limit}", offset=at)
+            hint = None if name is None else hint_for(name)
+            raise self.fail(f"{what} {value} is above the limit of {limit}", offset=at, hint=hint)
         return value
 
     def take(self, size: int, what: str) -> bytes:
@@ -133,11 +138,11 @@ class Cursor:
         self.need(size, what)
         self.pos += size
 
-    def string(self, length_kind: str, what: str, limit: int) -> bytes:
-        """Length-prefixed bytes."""
-        return self.take(self.count(length_kind, f"length of {what}", 1, limit), what)
+    def string(self, length_kind: str, what: str, limit: int, name: str | None = None) -> bytes:
+        """Length-prefixed bytes; ``name`` as for :meth:`count`."""
+        return self.take(self.count(length_kind, f"length of {what}", 1, limit, name), what)
 
-    def strings(self, count: int, what: str, limit: int) -> list[bytes]:
+    def strings(self, count: int, what: str, limit: int, name: str | None = None) -> list[bytes]:
         """``count`` byte strings with u64 lengths; the caller has checked ``count`` against what is left.
 
         The loop is written out because a vocabulary has some 300,000 of them.
@@ -157,11 +162,11 @@ class Cursor:
             append(data[start:pos])
         self.pos = pos
         if len(items) < count:
-            self.string("u64", f"{what}[{len(items)}]", limit)  # says what is wrong with this one
+            self.string("u64", f"{what}[{len(items)}]", limit, name)  # says what is wrong with this one
             raise self.fail(f"{what}[{len(items)}] cannot be read")
         return items
 
-    def skip_strings(self, count: int, what: str, limit: int) -> None:
+    def skip_strings(self, count: int, what: str, limit: int, name: str | None = None) -> None:
         """Pass over ``count`` byte strings with u64 lengths."""
         unpack = struct.Struct(self.order + "Q").unpack_from
         data, pos, end = self.data, self.pos, self.end
@@ -173,7 +178,8 @@ class Cursor:
             pos += 8
             if size > limit or size > end - pos:
                 self.pos = pos - 8
-                raise self.fail(f"length {size} of {what}[{index}] does not fit in the {end - pos} bytes that are left")
+                self.string("u64", f"{what}[{index}]", limit, name)  # says what is wrong with this one
+                raise self.fail(f"{what}[{index}] cannot be read")
             pos += size
         self.pos = pos
 

@@ -40,7 +40,8 @@ def load(path: StrPath, format: str | None = None, allow: Collection[str] = (), 
         format: its format; by default recognised by content.
         allow: codes of ``refuse`` findings to put up with.
         options: of the format's reader: ``pre`` (GGUF), ``pattern`` and ``special_tokens`` (tiktoken), ``engine``
-            (MNN), ``limits``.
+            (MNN); and ``limits``, which every reader and a pack takes: a map such as ``{"pieces": 1000}`` of those of
+            :class:`tokpack.limits.Limits` that are not to be the default.
 
     Raises ReadError or FormatError when it cannot be read, RefusedError when its reference would refuse it.
     """
@@ -60,9 +61,9 @@ def open_view(
     ``allow`` None lets every finding pass, for programs that only look.
     """
     name = os.fspath(path)
-    if format in (None, "mtok", "tokpack") and not Path(name).is_dir() and has_index(name):
-        _no_options(options)
-        return open_pack(name), True
+    options = with_limits(options)
+    if is_pack(name, format, options):
+        return open_pack(name, options.get("limits")), True
     from tokpack.pack.build import build_pack
 
     ir = read(name, format, **options)
@@ -75,12 +76,22 @@ def open_view(
 
 
 def is_pack(path: StrPath, format: str | None, options: dict[str, Any]) -> bool:  # noqa: A002
-    """Whether a file is opened by its own index, for which there are no ``options``."""
+    """Whether a file is opened by its own index, for which there are no ``options`` but ``limits``."""
     name = os.fspath(path)
     if format not in (None, "mtok", "tokpack") or Path(name).is_dir() or not has_index(name):
         return False
     _no_options(options)
     return True
+
+
+def with_limits(options: dict[str, Any]) -> dict[str, Any]:
+    """``options`` with ``limits``, if they are given, as readers take them; UsageError for what are none."""
+    if "limits" not in options:
+        return options
+    from tokpack.limits import limits_of
+
+    others = {name: value for name, value in options.items() if name != "limits"}
+    return others if options["limits"] is None else {**others, "limits": limits_of(options["limits"])}
 
 
 def source_format(path: StrPath, format: str | None = None) -> Format:  # noqa: A002
@@ -92,8 +103,9 @@ def source_format(path: StrPath, format: str | None = None) -> Format:  # noqa: 
 
 
 def _no_options(options: dict[str, Any]) -> None:
-    if options:
-        raise UsageError(f"a pack takes no option {next(iter(options))!r}: it was decided when the pack was made")
+    others = [name for name in options if name != "limits"]
+    if others:
+        raise UsageError(f"a pack takes no option {others[0]!r}: it was decided when the pack was made")
 
 
 def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
@@ -120,11 +132,11 @@ def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
 
 
 def read(path: StrPath, format: str | None = None, **options: Any) -> TokenizerIR:  # noqa: A002
-    """Read a tokenizer into the intermediate representation.
+    """Read a tokenizer into the intermediate representation; arguments as for :func:`load`.
 
     What the reference would refuse, but can be read, comes back with a finding of severity ``refuse``.
     """
-    name = os.fspath(path)
+    name, options = os.fspath(path), with_limits(options)
     reader = _source_format(name, format).load()
     try:
         ir: TokenizerIR = reader.read(name, **options)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from tokpack.errors import FormatError, Location, UnsupportedError
-from tokpack.limits import DEFAULT, Limits
+from tokpack.limits import DEFAULT, Limits, hint_for
 
 from .._cursor import Cursor
 
@@ -109,17 +109,17 @@ class _CutCursor(Cursor):
         if size > self.end - self.pos:
             raise _cut_off(self, f"the file ends inside {what}")
 
-    def count(self, kind: str, what: str, item_size: int, limit: int) -> int:
+    def count(self, kind: str, what: str, item_size: int, limit: int, name: str | None = None) -> int:
         at = self.pos
         value = int(self.number(kind, what))
         if 0 <= value <= limit and value * item_size > self.left:
             raise _cut_off(self, f"the file ends before the {value} that {what} promises", at)
         self.pos = at
-        return super().count(kind, what, item_size, limit)
+        return super().count(kind, what, item_size, limit, name)
 
-    def skip_strings(self, count: int, what: str, limit: int) -> None:
+    def skip_strings(self, count: int, what: str, limit: int, name: str | None = None) -> None:
         for index in range(count):
-            self.skip(self.count("u64", f"length of {what}[{index}]", 1, limit), what)
+            self.skip(self.count("u64", f"length of {what}[{index}]", 1, limit, name), what)
 
 
 def _cut_off(cursor: Cursor, what: str, offset: int | None = None) -> CutOffError:
@@ -134,7 +134,7 @@ def read_header(data: bytes | mmap.mmap, file: str | None = None, limits: Limits
     cursor = Cursor(data, file)
     version, big_endian, tensor_count = _read_start(cursor)
     # a pair takes at least 13 bytes: key length, value type, one byte of value
-    key_count = cursor.count("u64", "key count", 13, limits.keys)
+    key_count = cursor.count("u64", "key count", 13, limits.keys, "keys")
     entries: dict[str, Entry] = {}
     _read_pairs(cursor, key_count, entries, limits)
     return Header(version, big_endian, tensor_count, entries, cursor.pos)
@@ -153,7 +153,9 @@ def read_partial(
     at = cursor.pos
     key_count = int(cursor.number("u64", "key count"))
     if key_count > limits.keys:
-        raise cursor.fail(f"key count {key_count} is above the limit of {limits.keys}", offset=at)
+        raise cursor.fail(
+            f"key count {key_count} is above the limit of {limits.keys}", offset=at, hint=hint_for("keys")
+        )
     entries: dict[str, Entry] = {}
     cut: CutOffError | None = None
     try:
@@ -196,7 +198,7 @@ def _read_promise(cursor: Cursor, index: int, entries: dict[str, Entry], limits:
     """The entry of a value that is cut off, if its type is still there; leaves the cursor at the pair."""
     start = cursor.pos
     try:
-        key = cursor.string("u64", f"key {index}", limits.key_bytes).decode("utf-8")
+        key = cursor.string("u64", f"key {index}", limits.key_bytes, "key_bytes").decode("utf-8")
         kind = ValueType(cursor.number("u32", key))
         at = cursor.pos
         item, count = None, 1
@@ -210,7 +212,7 @@ def _read_promise(cursor: Cursor, index: int, entries: dict[str, Entry], limits:
 
 def _read_pair(cursor: Cursor, index: int, limits: Limits) -> Entry:
     start = cursor.pos
-    raw = cursor.string("u64", f"key {index}", limits.key_bytes)
+    raw = cursor.string("u64", f"key {index}", limits.key_bytes, "key_bytes")
     if not raw:
         raise cursor.fail(f"key {index} is empty", offset=start)
     try:
@@ -235,7 +237,7 @@ def _value_type(cursor: Cursor, number: int, key: str, at: int) -> ValueType:
 
 def _read_scalar(cursor: Cursor, kind: ValueType, key: str, limits: Limits) -> Any:
     if kind is ValueType.STRING:
-        return cursor.string("u64", key, limits.string_bytes)
+        return cursor.string("u64", key, limits.string_bytes, "string_bytes")
     if kind is ValueType.BOOL:
         return cursor.number("u8", key) != 0
     return cursor.number(str(kind), key)
@@ -246,10 +248,11 @@ def _read_array(cursor: Cursor, key: str, limits: Limits, *, keep: bool, depth: 
     item = _value_type(cursor, cursor.number("u32", f"element type of {key}"), key, type_at)
     walked = item in (ValueType.STRING, ValueType.ARRAY)
     limit = limits.array_items if walked else 1 << 62
-    count = cursor.count("u64", f"length of {key}", _SIZES[item], limit)
+    count = cursor.count("u64", f"length of {key}", _SIZES[item], limit, "array_items")
     if item is ValueType.ARRAY:
         if depth >= limits.nesting:
-            raise cursor.fail(f"arrays are nested more than {limits.nesting} deep", path=key, offset=type_at)
+            what = f"arrays are nested more than {limits.nesting} deep"
+            raise cursor.fail(what, path=key, offset=type_at, hint=hint_for("nesting"))
         parts = []
         for _ in range(count):
             part = _read_array(cursor, key, limits, keep=keep, depth=depth + 1)
@@ -259,8 +262,8 @@ def _read_array(cursor: Cursor, key: str, limits: Limits, *, keep: bool, depth: 
         return item, count, parts if keep else None
     if item is ValueType.STRING:
         if keep:
-            return item, count, cursor.strings(count, key, limits.string_bytes)
-        cursor.skip_strings(count, key, limits.string_bytes)
+            return item, count, cursor.strings(count, key, limits.string_bytes, "string_bytes")
+        cursor.skip_strings(count, key, limits.string_bytes, "string_bytes")
         return item, count, None
     if not keep or count * _SIZES[item] > limits.string_bytes:
         cursor.skip(count * _SIZES[item], key)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tokpack.errors import FormatError, Location
+from tokpack.errors import Location
 from tokpack.findings import Severity
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above
 from tokpack.unicode import byte_level
 
 from .keys import Keys
@@ -31,7 +31,7 @@ def read_merges(
         return (), None
     if len(lines) > limits.merges:
         where = Location(keys.file, key, keys.header.entries[key].offset)
-        raise FormatError(f"{len(lines)} merges are above the limit of {limits.merges}", location=where)
+        raise above("merges", f"{len(lines)} merges are", limits, where)
     table: dict[tuple[bytes, bytes], int] = {}
     malformed = duplicate = 0
     for rank, line in enumerate(lines):

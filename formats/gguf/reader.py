@@ -24,9 +24,10 @@ from tokpack.ir import (
     Vocab,
 )
 from tokpack.ir.steps import BosEos
-from tokpack.limits import DEFAULT, Limits
+from tokpack.limits import DEFAULT, Limits, above
 
 from .._cursor import map_file
+from .._limited import limited
 from .families import FAMILIES, Context
 from .header import Header, ValueType, read_header
 from .keys import Keys
@@ -72,12 +73,12 @@ def read_bytes(
             f"tokenizer model {model!r} {what}", location=Location(file, entry.key, entry.offset), hint=hint
         )
     if family["type"] == "NONE":
-        return _without_vocabulary(keys, header, model, limits)
+        return limited(_without_vocabulary(keys, header, model, limits), limits, file)
     if family["type"] != "BPE" and pre is not None:
         hint = "leave --pre out"
         raise UnsupportedError(f"tokenizer model {model!r} has no pre-tokenizer", location=Location(file), hint=hint)
     kind = _pre_tokenizer(keys, pre or family.get("pre"), file) if family["type"] == "BPE" else None
-    return _with_vocabulary(keys, header, model, family, kind, limits, pre)
+    return limited(_with_vocabulary(keys, header, model, family, kind, limits, pre), limits, file)
 
 
 def _pre_tokenizer(keys: Keys, forced: str | None, file: str | None) -> PreType:
@@ -204,10 +205,10 @@ def _note_added(keys: Keys, vocab: VocabBuilder, post: BosEos, rule: str, *, byt
 def _check_sizes(keys: Keys, texts: Sequence[bytes], limits: Limits) -> None:
     where = Location(keys.file, _PREFIX + "tokens", keys.header.entries[_PREFIX + "tokens"].offset)
     if len(texts) > limits.pieces:
-        raise FormatError(f"{len(texts)} pieces are above the limit of {limits.pieces}", location=where)
+        raise above("pieces", f"{len(texts)} pieces are", limits, where)
     longest = max(map(len, texts), default=0)
     if longest > limits.piece_bytes:
-        raise FormatError(f"a piece of {longest} bytes is above the limit of {limits.piece_bytes}", location=where)
+        raise above("piece_bytes", f"a piece of {longest} bytes is", limits, where)
     if not texts:
         raise FormatError("the vocabulary is empty", location=where)
 
@@ -218,7 +219,7 @@ def _without_vocabulary(keys: Keys, header: Header, model: str, limits: Limits) 
     size = keys.integer(f"{architecture}.vocab_size") or 0
     if not 0 <= size <= limits.pieces:
         where = Location(keys.file, f"{architecture}.vocab_size")
-        raise FormatError(f"{size} pieces are above the limit of {limits.pieces}", location=where)
+        raise above("pieces", f"{size} pieces are", limits, where)
     templates = _templates(keys)
     extras = keys.unused("tokenizer.")
     message = f"tokenizer model {model!r}: the file has no vocabulary, nothing can be encoded"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tokpack.errors import FormatError, Location
+from tokpack.errors import Location
 from tokpack.findings import Finding, Severity
 from tokpack.ir import AddedToken
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above
 
 from .getters import Obj, as_object, describe, wrong
 from .models import ModelParts, check_size
@@ -47,8 +47,7 @@ def read_added_tokens(value: Any, parts: ModelParts, limits: Limits, notes: Note
     if not isinstance(value, list):
         raise wrong(value, "a sequence", _PATH)
     if len(value) > limits.pieces:
-        what = f"{len(value)} added tokens are above the limit of {limits.pieces}"
-        raise FormatError(what, location=Location(None, _PATH))
+        raise above("pieces", f"{len(value)} added tokens are", limits, Location(None, _PATH))
     tokens: dict[int, AddedToken] = {}
     ids: dict[str, int] = {}
     moved: list[str] = []
@@ -81,8 +80,8 @@ def _token(node: Obj, limits: Limits) -> tuple[AddedToken, str]:
     content = node.string("content")
     spelled = content.encode("utf-8")
     if len(spelled) > limits.piece_bytes:
-        what = f"a token of {len(spelled)} bytes is above the limit of {limits.piece_bytes}"
-        raise FormatError(what, location=Location(None, node.at("content")))
+        where = Location(None, node.at("content"))
+        raise above("piece_bytes", f"a token of {len(spelled)} bytes is", limits, where)
     token = AddedToken(
         id=given,
         content=spelled,

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tokpack.errors import FormatError, Location
-from tokpack.limits import DEFAULT, Limits
+from tokpack.limits import DEFAULT, Limits, hint_for
+
+from .._limited import check_file
 
 __all__ = ["MAX_DEPTH", "Document", "load", "serde_float"]
 
@@ -49,7 +51,7 @@ def load(
     Args:
         data: the bytes of the file.
         file: its name, for errors.
-        limits: ``string_bytes`` bounds the file.
+        limits: ``file_bytes`` and ``json_nesting`` bound the file.
         companion: Python's rules instead, as ``transformers`` reads the files beside tokenizer.json: NaN and
             infinities are numbers, of duplicate keys the last counts (they are listed in the result).
     """
@@ -73,10 +75,10 @@ def load(
         where = Location(file, None, len(text[: error.pos].encode("utf-8")))
         raise FormatError(f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}", location=where) from error
     except RecursionError:
-        raise _too_deep(file) from None
+        raise _too_deep(file, MAX_DEPTH) from None
     except ValueError as error:  # a number out of range, or of more digits than Python converts
         raise FormatError(f"not JSON: {error}", location=Location(file)) from error
-    _check_depth(value, file)
+    _check_depth(value, file, min(MAX_DEPTH, limits.json_nesting))
     found = [(_path_of(value, owner), key) for owner, key in duplicates]
     if found and not companion:
         path, key = found[0]
@@ -85,9 +87,7 @@ def load(
 
 
 def _text(data: bytes | mmap.mmap, file: str | None, limits: Limits) -> str:
-    if len(data) > limits.string_bytes:
-        what = f"the file has {len(data)} bytes, the limit is {limits.string_bytes}"
-        raise FormatError(what, location=Location(file))
+    check_file(len(data), limits, file)
     if data[:3] == b"\xef\xbb\xbf":
         hint = "save it as UTF-8 without BOM"
         where = Location(file, None, 0)
@@ -142,10 +142,10 @@ def _children(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value
 
 
-def _check_depth(root: Any, file: str | None) -> None:
-    """At most 127 levels; ``model.vocab`` and ``model.merges`` are left to their readers, they cannot nest."""
+def _check_depth(root: Any, file: str | None, most: int) -> None:
+    """At most so many levels; ``model.vocab`` and ``model.merges`` are left to their readers, they cannot nest."""
     level = [root] if isinstance(root, (dict, list)) else []
-    for depth in range(MAX_DEPTH):
+    for depth in range(most):
         deeper: list[Any] = []
         for owner in level:
             if depth == 1 and isinstance(owner, dict):
@@ -156,11 +156,13 @@ def _check_depth(root: Any, file: str | None) -> None:
         if not deeper:
             return
         level = deeper
-    raise _too_deep(file)
+    if level:
+        raise _too_deep(file, most)
 
 
-def _too_deep(file: str | None) -> FormatError:
-    return FormatError(f"recursion limit exceeded: more than {MAX_DEPTH} levels of nesting", location=Location(file))
+def _too_deep(file: str | None, most: int) -> FormatError:
+    what = f"recursion limit exceeded: more than {most} levels of nesting"
+    return FormatError(what, location=Location(file), hint=None if most == MAX_DEPTH else hint_for("json_nesting"))
 
 
 def _path_of(root: Any, target: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokpack.errors import FormatError, Location
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above
 
 from .getters import describe
 from .notes import Notes
@@ -44,8 +44,7 @@ def read_merges(value: Any, vocab: dict[str, bytes], prefix: str, limits: Limits
     if not isinstance(value, list):
         raise _no_variant(describe(value), _PATH)
     if len(value) > limits.merges:
-        what = f"{len(value)} merges are above the limit of {limits.merges}"
-        raise FormatError(what, location=Location(None, _PATH))
+        raise above("merges", f"{len(value)} merges are", limits, Location(None, _PATH))
     spelling = "strings" if value and isinstance(value[0], str) else "pairs"
     if spelling == "strings":
         texts, rows = _split_strings(value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokpack.errors import FormatError, Location, TokpackError, UnsupportedError
 from tokpack.findings import Severity
 from tokpack.ir import BPE, Model, Unigram, WordLevel, WordPiece
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above, hint_for
 
 from .getters import Obj, as_object, as_unsigned, describe, key_path, wrong
 from .json import serde_float
@@ -261,20 +261,19 @@ def check_size(size: int, entries: int, limits: Limits, path: str) -> None:
     bound = min(limits.pieces, max(_SPARSE_FLOOR, _SPARSE_FACTOR * entries))
     if size > bound:
         what = f"the highest id is {size - 1}, with {entries} entries; the limit is {bound - 1}"
-        raise FormatError(what, location=Location(None, path))
+        hint = hint_for("pieces") if bound == limits.pieces else "number the ids without large gaps"
+        raise FormatError(what, location=Location(None, path), hint=hint)
 
 
 def _check_count(count: int, limits: Limits, path: str) -> None:
     if count > limits.pieces:
-        what = f"{count} pieces are above the limit of {limits.pieces}"
-        raise FormatError(what, location=Location(None, path))
+        raise above("pieces", f"{count} pieces are", limits, Location(None, path))
 
 
 def _check_lengths(pieces: list[bytes | None] | list[bytes], limits: Limits, path: str) -> None:
     longest = max((len(piece) for piece in pieces if piece is not None), default=0)
     if longest > limits.piece_bytes:
-        what = f"a piece of {longest} bytes is above the limit of {limits.piece_bytes}"
-        raise FormatError(what, location=Location(None, path))
+        raise above("piece_bytes", f"a piece of {longest} bytes is", limits, Location(None, path))
 
 
 def _check_unk(unk: str, ids: dict[str, int], notes: Notes) -> None:

@@ -30,6 +30,7 @@ from tokpack.ir.steps import ByteLevel, ByteLevelNormalizer, NormalizerStep, Pre
 from tokpack.limits import DEFAULT, Limits
 
 from .._cursor import map_file
+from .._limited import limited
 from .added import Added, read_added_tokens
 from .companions import NAMES, Companions, read_companions
 from .decoders import read_decoder
@@ -146,7 +147,7 @@ def _build(root: Obj, file: str | None, folder: Path | None, limits: Limits, not
         extras=extras | companions.extras,
         findings=tuple(notes.findings),
     )
-    return replace(ir, findings=(*ir.findings, *normal_form_findings(ir)))
+    return replace(limited(ir, limits), findings=(*ir.findings, *normal_form_findings(ir)))
 
 
 def _check_top(root: Obj) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tokpack.errors import FormatError, Location
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above
 
 from .._cursor import map_file
 from .extras import as_extra
@@ -38,7 +38,7 @@ def read_templates(
         folder: the folder.
         config: tokenizer_config.json.
         load: reads a JSON file of the folder.
-        limits: ``string_bytes`` bounds a template.
+        limits: ``template_bytes`` bounds a template.
         notes: for findings.
     """
     result = Templates()
@@ -98,9 +98,9 @@ def _in_config(node: Obj) -> dict[str, str]:
 def _read_text(path: Path, limits: Limits) -> str:
     """A file as Python reads text: UTF-8, every line end one U+000A."""
     with map_file(path) as data:
-        if len(data) > limits.string_bytes:
-            what = f"the template has {len(data)} bytes, the limit is {limits.string_bytes}"
-            raise FormatError(what, location=Location(str(path)))
+        if len(data) > limits.template_bytes:
+            what = f"the chat template has {len(data)} bytes, which is"
+            raise above("template_bytes", what, limits, Location(str(path)))
         try:
             text = str(data, "utf-8")
         except UnicodeDecodeError as error:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tokpack.errors import FormatError, Location, UnsupportedError
 from tokpack.findings import Finding, Severity
-from tokpack.limits import DEFAULT
+from tokpack.limits import DEFAULT, Limits, hint_for
 
 from .._cursor import Cursor
 from .body import MAX_RANK, MtokBody
@@ -57,33 +57,34 @@ class BodyFile:
     end: int = 0
 
 
-def read_body(data: bytes | mmap.mmap, file: str | None = None) -> MtokBody:
+def read_body(data: bytes | mmap.mmap, file: str | None = None, limits: Limits = DEFAULT) -> MtokBody:
     """The body at the start of ``data``.
 
     Raises:
         FormatError: cut off or damaged; says where.
         UnsupportedError: a component that no engine knows, or on which the engine's ids cannot be told.
     """
-    return parse(data, file).body
+    return parse(data, file, limits).body
 
 
-def parse(data: bytes | mmap.mmap, file: str | None = None) -> BodyFile:
+def parse(data: bytes | mmap.mmap, file: str | None = None, limits: Limits = DEFAULT) -> BodyFile:
     """As :func:`read_body`, with everything that is odd about the file."""
     lines = Lines(data)
-    header = read_header(lines, file)
+    header = read_header(lines, file, limits)
     if header.tokenizer_type != 4:
         what = f"tokenizer type {header.tokenizer_type} is text, a .mtok has type 4"
         raise FormatError(what, location=Location(file, "mnn.header", 0), hint="--from mnn-txt reads it")
     cursor = Cursor(data, file)
     cursor.pos = lines.pos
-    return _BodyReader(cursor).read(header)
+    return _BodyReader(cursor, limits).read(header)
 
 
 class _BodyReader:
     """Reads one body; a cursor and the findings so far."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, limits: Limits) -> None:
         self._cursor = cursor
+        self._limits = limits
         self._steps = StepReader(cursor)
         self._findings = self._steps.findings
         self._count = 0
@@ -134,7 +135,8 @@ class _BodyReader:
         if kind not in readers:
             what = f"model type {kind} is unknown to MNN, which then has no model and crashes on the first text"
             raise UnsupportedError(what, location=Location(cursor.file, "mtok.model", at), code="mnn-model")
-        self._count = cursor.count("u32", "the number of vocabulary entries", 14 if kind == 2 else 6, DEFAULT.pieces)
+        size, limit = 14 if kind == 2 else 6, self._limits.pieces
+        self._count = cursor.count("u32", "the number of vocabulary entries", size, limit, "pieces")
         if not self._count:
             raise cursor.fail("the vocabulary is empty", path="mtok.model", offset=at)
         return readers[kind]()
@@ -144,7 +146,7 @@ class _BodyReader:
         fallback, byte_level = cursor.number("u8", "byte_fallback"), cursor.number("u8", "byte_level")
         # the entries stand between this count and the merges, so their own size is part of the check
         at = cursor.pos
-        merges = cursor.count("u32", "the number of merges", 12, DEFAULT.merges)
+        merges = cursor.count("u32", "the number of merges", 12, self._limits.merges, "merges")
         if merges * 12 + self._count * 6 > cursor.left:
             raise cursor.fail(f"{merges} merges do not fit", path="mtok.model.merges", offset=at)
         ids, texts, _, offsets = self._entries(0)
@@ -211,6 +213,10 @@ class _BodyReader:
                 scores.append(values[1])
             pos = stop + width
         cursor.pos = pos
+        longest = max(map(len, texts))
+        if longest > self._limits.piece_bytes:
+            what = f"a piece of {longest} bytes is above the limit of {self._limits.piece_bytes}"
+            raise cursor.fail(what, path="mtok.model", hint=hint_for("piece_bytes"))
         return ids, texts, scores, offsets
 
     def _texts_of(
@@ -308,13 +314,14 @@ class _BodyReader:
 
     def _added_tokens(self) -> tuple[AddedToken, ...]:
         cursor = self._cursor
-        count = cursor.count("u32", "the number of added tokens", 9, DEFAULT.pieces)
+        count = cursor.count("u32", "the number of added tokens", 9, self._limits.pieces, "pieces")
         found = []
         for index in range(count):
             what = f"added_tokens[{index}]"
             number = cursor.number("i32", what)
             flags = [bool(cursor.number("u8", what)) for _ in range(3)]
-            found.append(AddedToken(number, cursor.string("u16", what, 65_535), *flags))
+            text = cursor.string("u16", what, self._limits.piece_bytes, "piece_bytes")
+            found.append(AddedToken(number, text, *flags))
         return tuple(found)
 
     def _tail(self) -> tuple[bytes, bytes, bool, bytes]:
@@ -323,7 +330,7 @@ class _BodyReader:
         template = eos = bos = b""
         clean = False
         if cursor.left:
-            template = cursor.string("u32", "the chat template", DEFAULT.string_bytes)
+            template = cursor.string("u32", "the chat template", self._limits.template_bytes, "template_bytes")
             if cursor.left:
                 eos = cursor.string("u16", "the text of eos", 65_535)
         if cursor.left:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tokpack.errors import FormatError, Location, UnsupportedError, UsageError
-from tokpack.limits import DEFAULT
+from tokpack.limits import DEFAULT, Limits, above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _numbers(line: bytes, count: int) -> list[int]:
     return found
 
 
-def read_header(lines: Lines, file: str | None) -> Header:
+def read_header(lines: Lines, file: str | None, limits: Limits = DEFAULT) -> Header:
     """Read the header, and leave ``lines`` behind it.
 
     Raises:
@@ -113,7 +113,9 @@ def read_header(lines: Lines, file: str | None) -> Header:
     declared = sum(counts)
     at = lines.pos
     line = lines.next(line)
-    if max(counts) > DEFAULT.pieces or declared > len(line) // 2 + 65_536:
+    if max(counts) > limits.pieces:
+        raise above("pieces", f"{max(counts)} ids are", limits, where)
+    if declared > len(line) // 2 + 65_536:
         raise FormatError(f"{declared} ids are declared, {len(line)} bytes hold them", location=where)
     ids = _numbers(line, declared)
     if lines.ended:

@@ -34,11 +34,12 @@ from tokpack.ir import (
     WordPiece,
 )
 from tokpack.ir.steps import MnnHeader
-from tokpack.limits import DEFAULT
+from tokpack.limits import DEFAULT, Limits, above
 from tokpack.runtime.mnn.text_engines import wide
 from tokpack.unicode import byte_level
 
 from .._cursor import map_file
+from .._limited import check_file, limited
 from .base64 import decode_base64
 from .numbers import to_float, to_int
 from .read_header import Header, Lines, check_engine, read_header
@@ -63,12 +64,13 @@ _ATTRS = {
 }
 
 
-def read(path: str | os.PathLike[str], engine: str = "v361") -> TokenizerIR:
+def read(path: str | os.PathLike[str], engine: str = "v361", *, limits: Limits = DEFAULT) -> TokenizerIR:
     """The tokenizer that MNN makes of a ``tokenizer.txt``.
 
     Args:
         path: the file.
         engine: as in :func:`tokpack.formats.mnn.plain.read`; both engines read these files alike.
+        limits: upper limits on what the file may ask for.
 
     Raises:
         FormatError: damaged.
@@ -77,18 +79,20 @@ def read(path: str | os.PathLike[str], engine: str = "v361") -> TokenizerIR:
     rules = check_engine(engine)
     name = os.fspath(path)
     with map_file(name) as data:
+        check_file(len(data), limits, name)
         lines = Lines(bytes(data))
-        header = read_header(lines, name)
+        header = read_header(lines, name, limits)
         if header.tokenizer_type == 4:
             where = Location(name, "mnn.header", 0)
             raise FormatError("tokenizer type 4 is a .mtok, not text", location=where, hint="--from mnn reads it")
-        return _Reader(lines, header, name, len(data)).read(rules)
+        return limited(_Reader(lines, header, name, len(data), limits).read(rules), limits, name)
 
 
 class _Reader:
     """Reads one file behind its header."""
 
-    def __init__(self, lines: Lines, header: Header, name: str, size: int) -> None:
+    def __init__(self, lines: Lines, header: Header, name: str, size: int, limits: Limits) -> None:
+        self._limits = limits
         self._lines = lines
         self._header = header
         self._name = name
@@ -105,6 +109,7 @@ class _Reader:
             self._huggingface,
         )
         vocab, model = readers[kind]()
+        self._check_lengths(vocab)
         alphabets = (AlphabetKind.UTF8, AlphabetKind.RAW_BYTES, AlphabetKind.UTF8, AlphabetKind.BYTE_LEVEL)
         size = len(vocab)
         outside = [token for token in (*header.special, *header.stop, *header.prefix) if not 0 <= token < size]
@@ -135,10 +140,18 @@ class _Reader:
     def _fail(self, what: str, offset: int) -> FormatError:
         return FormatError(what, location=Location(self._name, "mnn.vocab", offset))
 
-    def _count(self, value: int, at: int, what: str) -> int:
-        if not 0 <= value <= min(self._left + _MISSING, DEFAULT.pieces):
-            raise self._fail(f"{what} {value} does not fit in the {self._left} bytes that are left", at)
+    def _count(self, value: int, at: int, name: str) -> int:
+        if not 0 <= value <= self._left + _MISSING:
+            raise self._fail(f"the number of {name} {value} does not fit in the {self._left} bytes that are left", at)
+        if value > getattr(self._limits, name):
+            raise above(name, f"{value} {name} are", self._limits, Location(self._name, "mnn.vocab", at))
         return value
+
+    def _check_lengths(self, vocab: Vocab) -> None:
+        longest = max((len(piece) for piece in vocab.pieces if piece is not None), default=0)
+        if longest > self._limits.piece_bytes:
+            where = Location(self._name, "mnn.vocab")
+            raise above("piece_bytes", f"a piece of {longest} bytes is", self._limits, where)
 
     def _one_count(self) -> int:
         """``std::stoi`` of the first line."""
@@ -146,7 +159,7 @@ class _Reader:
         line = self._lines.next(b"")
         if not _STOI.match(line):
             raise self._fail("the line behind the header is not the number of pieces", at)
-        count = self._count(to_int(line), at, "the number of pieces")
+        count = self._count(to_int(line), at, "pieces")
         if not count:
             raise self._fail("the vocabulary is empty", at)
         return count
@@ -226,8 +239,8 @@ class _Reader:
         at = self._lines.pos
         counts = [int(part) for part in re.findall(rb"[+-]?[0-9]{1,18}", self._lines.next(b""))[:2]]
         count, merge_count = [*counts, 0, 0][:2]
-        self._count(count, at, "the number of pieces")
-        self._count(merge_count, at, "the number of merges")
+        self._count(count, at, "pieces")
+        self._count(merge_count, at, "merges")
         if not count:
             raise self._fail("the vocabulary is empty", at)
         pieces: list[bytes | None] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from tokpack.limits import Limits
+from tokpack.limits import Limits, hint_for
 
 from .._cursor import Cursor
 from .wire import FIXED32, LENGTH, VARINT, Field, fields
@@ -103,12 +103,13 @@ def parse(cursor: Cursor, limits: Limits) -> ModelProto:
         if item.number == _PIECES:
             index = len(model.pieces.texts)
             if index >= limits.pieces:
-                raise cursor.fail(f"more than {limits.pieces} pieces", path="pieces", offset=item.begin)
+                what = f"the pieces are above the limit of {limits.pieces}"
+                raise cursor.fail(what, path="pieces", offset=item.begin, hint=hint_for("pieces"))
             item.of_wire(LENGTH, f"pieces[{index}]", cursor)
             _piece(_inside(cursor, item), model.pieces, index, limits)
             _usual_pieces(cursor, model.pieces, limits)
         elif item.number in _SECTIONS:
-            _section(cursor, item, model)
+            _section(cursor, item, model, limits)
         else:
             model.further[item.number] = model.further.get(item.number, b"") + cursor.data[item.begin : item.end]
     return model
@@ -121,18 +122,18 @@ def _inside(cursor: Cursor, item: Field) -> Cursor:
     return inner
 
 
-def _section(cursor: Cursor, item: Field, model: ModelProto) -> None:
+def _section(cursor: Cursor, item: Field, model: ModelProto, limits: Limits) -> None:
     name = _SECTIONS[item.number]
     item.of_wire(LENGTH, name, cursor)
     inner = _inside(cursor, item)
     if item.number == _SELF_TEST:
         kept = cursor.data[item.start : item.end]
     elif item.number == _TRAINER:
-        _trainer(inner, model.trainer)
+        _trainer(inner, model.trainer, limits)
         kept = cursor.data[item.start : item.end]
     else:
         spec = model.normalizer if item.number == _NORMALIZER else model.denormalizer
-        kept = _normalizer(inner, spec, name)
+        kept = _normalizer(inner, spec, name, limits)
     model.raw[name] = model.raw.get(name, b"") + kept
 
 
@@ -145,6 +146,7 @@ def _usual_pieces(cursor: Cursor, pieces: Pieces, limits: Limits) -> None:
     data, at, end = cursor.data, cursor.pos, cursor.end
     texts, scores, types = pieces.texts.append, pieces.scores.append, pieces.types.append
     unpack = _FLOAT.unpack_from
+    longest = min(0x7F, limits.piece_bytes + 7)
     for _ in range(limits.pieces - len(pieces.texts)):
         if end - at < 9 or data[at] != 0x0A or data[at + 2] != 0x0A:
             break
@@ -152,7 +154,7 @@ def _usual_pieces(cursor: Cursor, pieces: Pieces, limits: Limits) -> None:
         score = at + 4 + length
         behind = score + 5
         kind = 1
-        if size >= 0x80 or behind > end or at + 2 + size > end or data[score] != 0x15:
+        if size > longest or behind > end or at + 2 + size > end or data[score] != 0x15:
             break
         if size == length + 9 and data[behind] == 0x18:
             kind = data[behind + 1]
@@ -174,7 +176,7 @@ def _piece(cursor: Cursor, pieces: Pieces, index: int, limits: Limits) -> None:
             item.of_wire(LENGTH, f"{name}.piece", cursor)
             if item.end - item.start > limits.piece_bytes:
                 what = f"a piece of {item.end - item.start} bytes is above the limit of {limits.piece_bytes}"
-                raise cursor.fail(what, path=f"{name}.piece", offset=item.begin)
+                raise cursor.fail(what, path=f"{name}.piece", offset=item.begin, hint=hint_for("piece_bytes"))
             text = cursor.data[item.start : item.end]
         elif item.number == 2:
             item.of_wire(FIXED32, f"{name}.score", cursor)
@@ -199,15 +201,24 @@ def _int32(value: int) -> int:
     return low - (1 << 32) if low >> 31 else low
 
 
-def _trainer(cursor: Cursor, spec: TrainerSpec) -> None:
+def _text(cursor: Cursor, item: Field, name: str, limits: Limits) -> bytes:
+    """The content of a field of text or bytes."""
+    item.of_wire(LENGTH, name, cursor)
+    size = item.end - item.start
+    if size > limits.string_bytes:
+        what = f"{size} bytes are above the limit of {limits.string_bytes}"
+        raise cursor.fail(what, path=name, offset=item.begin, hint=hint_for("string_bytes"))
+    return cursor.data[item.start : item.end]
+
+
+def _trainer(cursor: Cursor, spec: TrainerSpec, limits: Limits) -> None:
     for item in fields(cursor, "trainer_spec", 1):
         if item.number in _TRAINER_BOOLS:
             name = _TRAINER_BOOLS[item.number]
             setattr(spec, name, bool(item.of_wire(VARINT, f"trainer_spec.{name}", cursor).value))
         elif item.number in _TRAINER_TEXTS:
             name = _TRAINER_TEXTS[item.number]
-            item.of_wire(LENGTH, f"trainer_spec.{name}", cursor)
-            setattr(spec, name, cursor.data[item.start : item.end])
+            setattr(spec, name, _text(cursor, item, f"trainer_spec.{name}", limits))
         elif item.number == 3:
             number = _int32(item.of_wire(VARINT, "trainer_spec.model_type", cursor).value)
             if UNIGRAM <= number <= CHAR:
@@ -218,7 +229,7 @@ def _trainer(cursor: Cursor, spec: TrainerSpec) -> None:
             spec.vocab_size = _int32(item.of_wire(VARINT, "trainer_spec.vocab_size", cursor).value)
 
 
-def _normalizer(cursor: Cursor, spec: NormalizerSpec, where: str) -> bytes:
+def _normalizer(cursor: Cursor, spec: NormalizerSpec, where: str, limits: Limits) -> bytes:
     """Read into ``spec``; returns the bytes of all fields but the charsmap."""
     kept = []
     for item in fields(cursor, where, 1):
@@ -227,8 +238,7 @@ def _normalizer(cursor: Cursor, spec: NormalizerSpec, where: str) -> bytes:
             setattr(spec, name, bool(item.of_wire(VARINT, f"{where}.{name}", cursor).value))
         elif item.number in _NORMALIZER_TEXTS:
             name = _NORMALIZER_TEXTS[item.number]
-            item.of_wire(LENGTH, f"{where}.{name}", cursor)
-            setattr(spec, name, cursor.data[item.start : item.end])
+            setattr(spec, name, _text(cursor, item, f"{where}.{name}", limits))
         if item.number != 2:
             kept.append(cursor.data[item.begin : item.end])
     return b"".join(kept)

@@ -32,6 +32,7 @@ from tokpack.ir.steps import BosEos, SentencePieceDecoder, SentencePieceNormaliz
 from tokpack.limits import DEFAULT, Limits
 
 from .._cursor import Cursor, map_file
+from .._limited import check_file, limited
 from .checks import BYTE, CONTROL, UNKNOWN, check_charsmap, check_pieces, effective_types
 from .proto import BPE, CHAR, UNIGRAM, WORD, ModelProto, parse
 
@@ -65,8 +66,9 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Tokenizer
 
 def read_bytes(data: bytes | mmap.mmap, file: str | None = None, *, limits: Limits = DEFAULT) -> TokenizerIR:
     """As :func:`read`, from the bytes of a file."""
+    check_file(len(data), limits, file)
     try:
-        return _build(parse(Cursor(bytes(data), file), limits))
+        return limited(_build(parse(Cursor(bytes(data), file), limits)), limits)
     except TokpackError as error:
         if file is not None:
             error.in_file(file)

@@ -8,7 +8,9 @@ import mmap
 from collections.abc import Iterator
 
 from tokpack.errors import FormatError, Location
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above, hint_for
+
+from .._limited import check_file
 
 __all__ = ["parse_ranks"]
 
@@ -29,9 +31,7 @@ def parse_ranks(data: bytes | mmap.mmap, file: str | None, limits: Limits) -> tu
 
     Raises FormatError for a line that cannot be read, a repeated piece or rank, and ranks beyond the limits.
     """
-    if len(data) > limits.string_bytes:
-        what = f"the file has {len(data)} bytes, the limit is {limits.string_bytes}"
-        raise FormatError(what, location=Location(file))
+    check_file(len(data), limits, file)
     lines = list(_lines(bytes(data)))
     if not lines:
         raise FormatError("the file holds no ranks", location=Location(file, None, 0), hint=_HINT)
@@ -94,15 +94,18 @@ def _raw_line(offset: int, line: bytes, file: str | None) -> tuple[int, bytes, i
 
 def _checked(found: list[tuple[int, bytes, int]], file: str | None, limits: Limits) -> dict[bytes, int]:
     if len(found) > limits.pieces:
-        raise FormatError(f"{len(found)} pieces, the limit is {limits.pieces}", location=Location(file))
+        raise above("pieces", f"{len(found)} pieces are", limits, Location(file))
     ranks: dict[bytes, int] = {}
     taken: set[int] = set()
     for offset, piece, rank in found:
         where = Location(file, None, offset)
-        if rank >= len(found) + _MAX_HOLES or rank >= limits.pieces:
+        if rank >= len(found) + _MAX_HOLES:
             raise FormatError(f"rank {rank} in a file of {len(found)} pieces", location=where, hint="is it damaged?")
+        if rank >= limits.pieces:
+            what = f"rank {rank} is not below the limit of {limits.pieces} pieces"
+            raise FormatError(what, location=where, hint=hint_for("pieces"))
         if len(piece) > limits.piece_bytes:
-            raise FormatError(f"a piece of {len(piece)} bytes, the limit is {limits.piece_bytes}", location=where)
+            raise above("piece_bytes", f"a piece of {len(piece)} bytes is", limits, where)
         if piece in ranks:
             raise FormatError(f"the piece {piece[:40]!r} has two ranks, {ranks[piece]} and {rank}", location=where)
         if rank in taken:

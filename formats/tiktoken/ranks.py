@@ -34,6 +34,7 @@ from tokpack.ir.steps import BosEos, BytesDecoder, Dialect, Split
 from tokpack.limits import DEFAULT, Limits
 
 from .._cursor import map_file
+from .._limited import limited
 from .encodings import Encoding, encoding, fitting, names
 from .lines import parse_ranks
 from .specials import check_specials, read_specials
@@ -104,7 +105,7 @@ def read_bytes(
         what = "the pieces are not in base64: tiktoken itself does not read this file"
         findings.append(Finding("tiktoken-raw-spelling", Severity.WARN, what))
     source = named.pattern if named is not None else pattern
-    return TokenizerIR(
+    ir = TokenizerIR(
         reference=Reference.TIKTOKEN,
         rules=RULES,
         unicode=UNICODE,
@@ -120,6 +121,7 @@ def read_bytes(
         source=Source("tiktoken", {"sha256": digest, "ranks": len(ranks), "pattern": _shown(pattern)}),
         findings=(*findings, *missing_bytes(ranks), *overlaps(list(special))),
     )
+    return limited(ir, limits, file)
 
 
 def _shown(pattern: str | None) -> str:

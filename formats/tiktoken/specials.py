@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokpack.errors import FormatError, Location, RefusedError
-from tokpack.limits import Limits
+from tokpack.limits import Limits, above
 
 from .._cursor import map_file
 from ..hf.json import load
@@ -25,7 +25,7 @@ def read_specials(given: Any, limits: Limits) -> dict[str, int]:
     tokenizer.json have: ``added_tokens_decoder`` or ``added_tokens``.
     """
     if isinstance(given, Mapping):
-        return _checked(list(given.items()), None)
+        return _checked(list(given.items()), None, limits)
     if given == NO_TOKENS:
         return {}
     if given in names():
@@ -33,7 +33,7 @@ def read_specials(given: Any, limits: Limits) -> dict[str, int]:
     path = str(given)
     with map_file(path) as data:
         value = load(data, path, limits=limits).value
-    return _checked(_pairs(value, path), path)
+    return _checked(_pairs(value, path), path, limits)
 
 
 def _pairs(value: Any, path: str) -> list[tuple[Any, Any]]:
@@ -57,7 +57,9 @@ def _content(item: Any, path: str) -> Any:
     return item["content"]
 
 
-def _checked(pairs: list[tuple[Any, Any]], path: str | None) -> dict[str, int]:
+def _checked(pairs: list[tuple[Any, Any]], path: str | None, limits: Limits) -> dict[str, int]:
+    if len(pairs) > limits.pieces:
+        raise above("pieces", f"{len(pairs)} special tokens are", limits, Location(path))
     found: dict[str, int] = {}
     for token, number in pairs:
         where = Location(path, f"special_tokens[{str(token)[:60]!r}]")
@@ -66,9 +68,11 @@ def _checked(pairs: list[tuple[Any, Any]], path: str | None) -> dict[str, int]:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 31:
             raise FormatError(f"{str(number)[:40]!r} is no id", location=where, hint=_HINT)
         try:
-            token.encode("utf-8")
+            size = len(token.encode("utf-8"))
         except UnicodeEncodeError as error:
             raise FormatError("a special token with a lone surrogate", location=where) from error
+        if size > limits.piece_bytes:
+            raise above("piece_bytes", f"a special token of {size} bytes is", limits, where)
         if found.setdefault(token, number) != number:
             raise FormatError("a special token with two ids", location=where)
     return found

@@ -31,9 +31,10 @@ from tokpack.ir import (
     TokenizerIR,
 )
 from tokpack.ir.steps import BosEos, BytesDecoder, Dialect, Split
-from tokpack.limits import DEFAULT, Limits
+from tokpack.limits import DEFAULT, Limits, above
 
 from .._cursor import map_file
+from .._limited import limited
 from ..hf.extras import as_extra
 from ..hf.json import load
 from .ranks import UNICODE, build_vocab
@@ -69,7 +70,7 @@ def read_bytes(data: bytes | mmap.mmap, file: str | None = None, *, limits: Limi
     """As :func:`read`, from the bytes of the file."""
     try:
         root = _object(load(data, file, limits=limits).value, "")
-        return _build(root, limits)
+        return limited(_build(root, limits), limits)
     except TokpackError as error:
         if file is not None:
             error.in_file(file)
@@ -94,9 +95,15 @@ def _build(root: dict[str, Any], limits: Limits) -> TokenizerIR:
     if not count <= size <= len(vocab) + count:
         what = f"default_vocab_size {size} does not fit {len(vocab)} entries and {count} special tokens"
         raise RefusedError(what, location=Location(None, "config.default_vocab_size"), code="tekken-vocab-size")
+    if max(count, len(vocab)) > limits.pieces:
+        raise above("pieces", f"{max(count, len(vocab))} pieces are", limits, Location(None, "vocab"))
     special = _special(root, age, count)
     by_id = {count + rank: piece for rank, piece in enumerate(_pieces(vocab[: size - count], limits))}
     content = {number: token.encode() for number, token in enumerate(special)}
+    longest = max(map(len, content.values()), default=0)
+    if longest > limits.piece_bytes:
+        where = Location(None, "special_tokens")
+        raise above("piece_bytes", f"a special token of {longest} bytes is", limits, where)
     facts: dict[str, str | int | float | bool] = {
         "version": str(version),
         "ranks": size - count,
@@ -212,8 +219,10 @@ def _pieces(vocab: list[Any], limits: Limits) -> list[bytes]:
             raise _bad(f"token_bytes is no base64: {error}", path) from error
         if rank < 256 and piece != bytes([rank]):
             raise _bad(f"rank {rank} is not the byte {rank}", path)
-        if piece in seen or len(piece) > limits.piece_bytes:
-            raise _bad(f"the piece {piece[:40]!r} occurs twice, or is too long", path)
+        if piece in seen:
+            raise _bad(f"the piece {piece[:40]!r} occurs twice", path)
+        if len(piece) > limits.piece_bytes:
+            raise above("piece_bytes", f"a piece of {len(piece)} bytes is", limits, Location(None, path))
         seen.add(piece)
         pieces.append(piece)
     return pieces

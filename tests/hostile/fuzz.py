@@ -1,4 +1,4 @@
-"""Fuzzing of the readers and of opening packs.
+"""Fuzzing of the readers, of patterns, and of packs.
 
     python -m tests.hostile.fuzz TARGET [--seconds N] [--seed N] [--keep FOLDER] [--atheris]
 
@@ -19,65 +19,19 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-import tokpack
-from tests.hostile.guard import Hang, exercise, limit
-from tests.hostile.mutate import MUTATORS
-from tokpack.errors import TokpackError
+from tests.hostile.guard import Hang, limit
+from tests.hostile.targets import LARGEST, TARGETS
+from tokpack.runtime import limited
 
-ROOT = Path(__file__).resolve().parents[2]
-FIXTURES = ROOT / "fixtures"
 SECONDS = 5.0  # of work, for one input
+PATTERN_SECONDS = 0.1  # instead of the library's limit for each text, of which an input has many
 MEMORY = 1_500_000_000  # bytes of address space beyond what is there at the start
-LARGEST = 400_000
-OPTIONS = {"tiktoken": {"pattern": "cl100k_base", "special_tokens": "none"}}
-SOURCES = {
-    "gguf": ("*.gguf",),
-    "tokenizer.json": ("hf/*.json",),
-    "sentencepiece": ("sentencepiece/*.model",),
-    "tiktoken": ("tiktoken/*.tiktoken",),
-    "tekken": ("tiktoken/*tekken*.json",),
-    "mnn-txt": ("mnn/*.txt",),
-    "mtok": ("mnn/*.mtok",),
-}
-
-
-def corpus(target: str) -> list[bytes]:
-    """The inputs to start from."""
-    if target == "pack":
-        return _packs()
-    files = [path for pattern in SOURCES[target] for path in sorted(FIXTURES.glob(pattern))]
-    return [path.read_bytes() for path in files if path.stat().st_size < LARGEST]
-
-
-def _packs() -> list[bytes]:
-    """A pack of every kind of tokenizer."""
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        for patterns in SOURCES.values():
-            for pattern in patterns:
-                for path in sorted(FIXTURES.glob(pattern))[::3]:
-                    target = Path(folder) / "x.tokpack"
-                    try:
-                        tokpack.convert(path, target, force=True)
-                    except TokpackError:
-                        continue
-                    if target.stat().st_size < LARGEST:
-                        found.append(target.read_bytes())
-    return found
 
 
 def run(target: str, data: bytes, path: Path) -> str:
     """``loaded`` or ``refused``; anything else is raised."""
-    path.write_bytes(data)
-    options = OPTIONS.get(target, {})
     with limit(SECONDS):
-        try:
-            form = None if target == "pack" else "mnn" if target == "mtok" else target
-            tokenizer = tokpack.load(path, format=form, **options)
-        except TokpackError:
-            return "refused"
-        exercise(tokenizer)
-    return "loaded"
+        return TARGETS[target].run(data, path)
 
 
 class Campaign:
@@ -119,7 +73,7 @@ class Campaign:
 
 def at_random(campaign: Campaign, seeds: list[bytes], seconds: float, rng: random.Random) -> None:
     """Mutate the fixtures, and now and then what came of that."""
-    mutate, pool = MUTATORS[campaign.target], list(seeds)
+    mutate, pool = TARGETS[campaign.target].mutate, list(seeds)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         data = rng.choice(pool)
@@ -142,7 +96,7 @@ def by_coverage(campaign: Campaign, seeds: list[bytes], seconds: float, seed: in
 
     def mutate(data: bytes, size: int, number: int) -> bytes:
         rng = random.Random(number)
-        return MUTATORS[campaign.target](data or rng.choice(seeds), rng)[:size]
+        return TARGETS[campaign.target].mutate(data or rng.choice(seeds), rng)[:size]
 
     with tempfile.TemporaryDirectory() as folder:
         for number, data in enumerate(seeds):
@@ -155,7 +109,7 @@ def by_coverage(campaign: Campaign, seeds: list[bytes], seconds: float, seed: in
 def main() -> None:
     """Run one campaign; exit code 1 when something was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=sorted(MUTATORS))
+    parser.add_argument("target", choices=sorted(TARGETS))
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"))
@@ -163,7 +117,8 @@ def main() -> None:
     arguments = parser.parse_args()
     seed = random.randrange(1 << 30) if arguments.seed is None else arguments.seed
     print(f"{arguments.target}: seed {seed}", flush=True)
-    seeds = corpus(arguments.target)
+    limited.PATTERN_SECONDS = PATTERN_SECONDS
+    seeds = TARGETS[arguments.target].seeds()
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     if not arguments.atheris:
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))

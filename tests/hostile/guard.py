@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.runtime.bulk.forcing import force
 from tokpack.errors import TokpackError
 from tokpack.runtime.tokenizer import Tokenizer
 
@@ -20,6 +21,15 @@ TEXTS: tuple[str | bytes, ...] = (
     b"\xff\xfe a\0b <s></s>",
     "aaaaaaaa" * 20,
 )
+
+
+# every script, runs of one character, words that are new and words that come again, special tokens
+FORCED: tuple[str, ...] = (
+    "Hello world, hello World! don't 1234 \n\n\tx  y",
+    "été ÉCOLE naïve 日本語 한국어 \U0001f600\U0010ffff <s>a</s> e\u0301 \u2581x ﬁ ½",
+    "aaaaaaaabbbbbbbb" * 30 + "the quick brown fox " * 20,
+)
+LONG = (FORCED[0] + FORCED[1]) * 420  # beyond the length from which texts go the bulk way by themselves
 
 
 class Hang(BaseException):
@@ -107,6 +117,30 @@ def exercise(tokenizer: Tokenizer) -> int:
             partial(tokenizer.is_special, token),
         ]
     return sum(map(_fails, calls))
+
+
+def exercise_bulk(tokenizer: Tokenizer) -> int:
+    """What arrays do: long texts, the bulk path forced upon short ones, many ids; as :func:`exercise`."""
+    size = tokenizer.vocab_size
+    ids = [token for token in {0, 1, size // 2, size - 1, *range(0, min(size, 300), 7)} if 0 <= token < size]
+    many = (ids * (1 + 9000 // max(1, len(ids))))[:9000]
+    calls: list[Callable[[], Any]] = [
+        lambda: tokenizer.encode(LONG),
+        lambda: tokenizer.encode_array(LONG),
+        lambda: tokenizer.decode_bytes(many),
+        lambda: tokenizer.detokenize(many, remove_special=True, unparse_special=True),
+        lambda: tokenizer.decode_bytes([*many, size]),
+        lambda: tokenizer.encode_batch(["a b", "c"]),
+    ]
+    for chunk, few in ((1 << 16, 0), (7, 1 << 20)):
+        calls.append(partial(_force, tokenizer, chunk, few))
+        calls += [partial(tokenizer.encode_array, text, False, parse) for parse in (True, False) for text in FORCED]
+    return sum(map(_fails, calls))
+
+
+def _force(tokenizer: Tokenizer, chunk: int, few: int) -> None:
+    if hasattr(tokenizer._pipeline, "bulk"):
+        force(tokenizer, chunk, few)
 
 
 def _fails(call: Callable[[], Any]) -> bool:

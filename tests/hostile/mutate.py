@@ -7,14 +7,10 @@ import copy
 import json
 import random
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Any
 
-from tokpack.pack import layout
-from tokpack.pack.view import find_footer
-
-__all__ = ["MUTATORS", "Mutator"]
+__all__ = ["NUMBERS", "TEXTS", "WIDE", "Mutator", "gguf", "json_tree", "lines", "places", "protobuf", "raw"]
 
 Mutator = Callable[[bytes, random.Random], bytes]
 
@@ -91,12 +87,12 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-def _places(value: Any, found: list[tuple[Any, Any]]) -> None:
+def places(value: Any, found: list[tuple[Any, Any]]) -> None:
     """(container, key) of every value below."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(items)[:400]:
         found.append((value, key))
-        _places(inner, found)
+        places(inner, found)
 
 
 def json_tree(data: bytes, rng: random.Random) -> bytes:
@@ -108,13 +104,13 @@ def json_tree(data: bytes, rng: random.Random) -> bytes:
     except ValueError:
         return raw(data, rng)
     for _ in range(1 + rng.randrange(3)):
-        places: list[tuple[Any, Any]] = []
-        _places(tree, places)
-        if not places:
+        found: list[tuple[Any, Any]] = []
+        places(tree, found)
+        if not found:
             break
-        container, key = rng.choice(places)
+        container, key = rng.choice(found)
         kind = rng.randrange(6)
-        other, other_key = rng.choice(places)
+        other, other_key = rng.choice(found)
         if kind == 0:
             container[key] = copy.deepcopy(rng.choice(VALUES))
         elif kind == 1:
@@ -353,53 +349,3 @@ def lines(data: bytes, rng: random.Random) -> bytes:
         else:
             rows[at] = rng.choice(TEXTS)
     return b"\n".join(rows)
-
-
-def pack(data: bytes, rng: random.Random) -> bytes:
-    """Values inside of sections, and sections moved about; footer and table stay valid."""
-    found = find_footer(data)
-    if found is None or rng.random() < 0.15:
-        return raw(data, rng)
-    import msgpack
-
-    footer = found[1]
-    out = bytearray(data)
-    start, end = footer.table_offset, footer.table_offset + footer.table_length
-    try:
-        table = msgpack.unpackb(bytes(data[start:end]))
-        names = [name for name, entry in table.items() if len(entry) == 3]
-    except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
-        return raw(data, rng)
-    if not names:
-        return raw(data, rng)
-    for _ in range(1 + rng.randrange(3)):
-        name = rng.choice(names)
-        offset, size, _ = table[name]
-        if rng.random() < 0.2:
-            other = table[rng.choice(names)]
-            table[name] = [other[0], other[1] - other[1] % 8, table[name][2]]
-        elif rng.random() < 0.2:
-            table[name][1] = max(0, size - rng.choice((1, 2, 4, 8, 64, size)))
-        elif size:
-            at = footer.index_offset + offset + rng.randrange(size)
-            changed = raw(bytes(out[at : at + 8]), rng)[:8]
-            out[at : at + len(changed)] = changed
-    packed = msgpack.packb(table)
-    if len(packed) == footer.table_length:
-        out[start:end] = packed
-        crc = zlib.crc32(packed)
-        at = len(out) - layout.FOOTER
-        out[at:] = bytes(out[at:]).replace(struct.pack("<I", footer.table_checksum), struct.pack("<I", crc), 1)
-    return bytes(out)
-
-
-MUTATORS: dict[str, Mutator] = {
-    "gguf": gguf,
-    "mtok": raw,
-    "mnn-txt": lines,
-    "tokenizer.json": json_tree,
-    "sentencepiece": protobuf,
-    "tiktoken": lines,
-    "tekken": json_tree,
-    "pack": pack,
-}

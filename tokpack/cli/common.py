@@ -46,16 +46,32 @@ def source_options(function: _Function) -> _Function:
     @functools.wraps(function)
     def gathered(**values: Any) -> Any:
         given = {name: values.pop(name) for name in _READER_OPTIONS}
+        given["limits"] = _limits(values.pop("limits"))
         return function(options={name: value for name, value in given.items() if value is not None}, **values)
 
     wrapped: Any = gathered
     for option in (
+        click.option(
+            "--max", "limits", multiple=True, metavar="NAME=NUMBER", help="Another limit for the source (repeatable)."
+        ),
         *reversed(_READER_OPTIONS.values()),
         click.option("--allow", multiple=True, metavar="CODE", help="Put up with findings of this code (repeatable)."),
         click.option("--from", "source_format", metavar="FORMAT", help="Format of the source; default: by content."),
     ):
         wrapped = option(wrapped)
     return cast("_Function", wrapped)
+
+
+def _limits(given: tuple[str, ...]) -> dict[str, int] | None:
+    """What ``--max`` says, by name; UsageError for what is not ``NAME=NUMBER``. Names are the library's business."""
+    found = {}
+    for item in given:
+        name, sign, number = item.partition("=")
+        digits = number.replace("_", "").replace(",", "")
+        if not sign or not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+            raise UsageError(f"--max {item[:60]!r} is not NAME=NUMBER", hint="such as --max pieces=1000000")
+        found[name] = int(digits)
+    return found or None
 
 
 def read_data(text: str | None, file: str | None, dash: str | None, what: str) -> str | bytes:

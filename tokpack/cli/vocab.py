@@ -50,7 +50,7 @@ def command(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """List the pieces of FILE: id, text, bytes, type, score or merge rank, flags. Filters combine.
+    """List the pieces of FILE: text, bytes, type, score or rank. Filters combine.
 
     \b
     tokpack vocab model.gguf --search " the" --limit 10

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import os
 
     from tokpack.ir import TokenizerIR
+    from tokpack.limits import Limits
 
 __all__ = ["read", "render"]
 
@@ -21,11 +22,14 @@ def render(ir: TokenizerIR) -> Rendered:
     return Rendered((("", build_pack(ir)),), (), exact=True)
 
 
-def read(path: str | os.PathLike[str]) -> TokenizerIR:
+def read(path: str | os.PathLike[str], *, limits: Limits | None = None) -> TokenizerIR:
     """The IR that a pack was made from; also of an .mtok with an index."""
     import os
 
+    from tokpack.formats._limited import limited
+    from tokpack.limits import DEFAULT
     from tokpack.pack.restore import restore
     from tokpack.pack.view import open_pack
 
-    return restore(open_pack(os.fspath(path)))
+    name = os.fspath(path)
+    return limited(restore(open_pack(name, limits)), limits or DEFAULT, name)

@@ -27,6 +27,7 @@ from tokpack.pack.layout import (
 
 if TYPE_CHECKING:
     from tokpack.findings import Finding
+    from tokpack.limits import Limits
 
 __all__ = [
     "SIDECAR_SUFFIX",
@@ -74,7 +75,9 @@ class PackView:
         mapped: whether ``file`` is mapped (else the pack lives in memory).
     """
 
-    def __init__(self, data: Buffer, file: str | None = None, body: Buffer | None = None) -> None:
+    def __init__(
+        self, data: Buffer, file: str | None = None, body: Buffer | None = None, limits: Limits | None = None
+    ) -> None:
         if sys.byteorder != "little":
             raise UnsupportedError("packs are mapped as they are, which needs a little-endian machine")
         self.file = file
@@ -94,8 +97,9 @@ class PackView:
         self._memory = memoryview(data)
         self.sections = self._check_sections(table)
         meta = self.raw("meta")
-        if len(meta) > META_LIMIT:
-            raise self._fail(f"the meta section has {len(meta)} bytes")
+        self._check_limit("meta_bytes", len(meta), META_LIMIT if limits is None else limits.meta_bytes)
+        if limits is not None:
+            self._check_limit("pieces", self.sections["piece.types"][1], limits.pieces)
         self.meta: Mapping[str, Any] = unpack_map(meta, "the meta section of the index", file)
         engine = self.meta.get("engine")
         if engine != ENGINE:
@@ -106,6 +110,14 @@ class PackView:
     def _fail(self, what: str, offset: int | None = None) -> FormatError:
         hint = "convert the tokenizer again"
         return FormatError(what, location=Location(self.file, None, offset), hint=hint)
+
+    def _check_limit(self, name: str, size: int, limit: int) -> None:
+        if size > limit:
+            from tokpack.limits import hint_for
+
+            items = "pieces" if name == "pieces" else "bytes of the meta section"
+            what = f"{size} {items} are above the limit of {limit}"
+            raise FormatError(what, location=Location(self.file), hint=hint_for(name))
 
     def _check_footer(self) -> None:
         footer, size = self.footer, len(self.data)
@@ -215,15 +227,15 @@ def map_pack(path: str) -> Buffer:
         raise ReadError(f"cannot open: {getattr(error, 'strerror', None) or error}", location=Location(path)) from error
 
 
-def open_pack(path: str) -> PackView:
-    """Open a pack, or an .mtok whose index lies beside it in ``PATH.index``.
+def open_pack(path: str, limits: Limits | None = None) -> PackView:
+    """Open a pack, or an .mtok whose index lies beside it in ``PATH.index``; the defaults hold without ``limits``.
 
     Raises FormatError when there is no index, or the index was made from another body.
     """
     data = map_pack(path)
     if find_footer(data) is None and _has_sidecar(path):
-        return PackView(map_pack(path + SIDECAR_SUFFIX), path, body=data)
-    return PackView(data, path)
+        return PackView(map_pack(path + SIDECAR_SUFFIX), path, body=data, limits=limits)
+    return PackView(data, path, limits=limits)
 
 
 def has_index(path: str) -> bool:

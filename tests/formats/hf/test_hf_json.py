@@ -97,8 +97,8 @@ def test_nesting() -> None:
 
 
 def test_size_limits() -> None:
-    with pytest.raises(FormatError, match="the limit is 10"):
-        load(b"[1, 2, 3, 4]", limits=replace(DEFAULT, string_bytes=10))
+    with pytest.raises(FormatError, match="the limit of 10"):
+        load(b"[1, 2, 3, 4]", limits=replace(DEFAULT, file_bytes=10))
     long = "x" * (DEFAULT.piece_bytes + 1)
     with pytest.raises(FormatError, match="a piece of"):
         read_json(document(model={"type": "BPE", "vocab": {long: 0}, "merges": []}))
