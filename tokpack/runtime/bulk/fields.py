@@ -7,34 +7,42 @@ which only makes a longer field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokpack.runtime.bulk.encoder import byte_places
-from tokpack.runtime.bulk.resolve import Resolved, Scalar, one_by_one
+from tokpack.runtime.bulk.field_chars import ALONE, CAREFUL, EACH, GAP, START, FieldChars
+from tokpack.runtime.bulk.resolve import Resolved, Scalar, in_order, one_by_one
 from tokpack.runtime.bulk.split import CHUNK
 from tokpack.runtime.bulk.words import Chunk, WordIds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ALONE", "GAP", "INSIDE", "FieldEncoder", "FieldResolver", "best_path", "greedy"]
+__all__ = ["FieldEncoder", "FieldResolver", "WordBatch"]
 
-INSIDE, ALONE, GAP, CAREFUL = range(4)  # part of a field; a field of its own; between fields; no separator beside it
+_FEW = 24  # fields up to which the scalar path is faster
+
+# (code points of words laid end to end, how many each has) → (ids laid end to end, how many each word has, whether the
+# word could be encoded: else it has no ids)
+WordBatch = Callable[
+    ["NDArray[np.int32]", "NDArray[np.int64]"], "tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]"
+]
 
 
 class FieldEncoder:
     """Texts to ids.
 
     Args:
-        codes: INSIDE, ALONE, GAP or CAREFUL for each code point, uint8 ``[0x110000]``.
+        chars: where fields begin and end.
         ids: fields to ids.
     """
 
-    def __init__(self, codes: NDArray[np.uint8], ids: WordIds) -> None:
-        self._codes = codes
+    def __init__(self, chars: FieldChars, ids: WordIds) -> None:
+        self._chars = chars
         self.ids = ids
 
     def encode(self, text: str, chunk: int = CHUNK) -> Iterator[NDArray[np.int32]]:
@@ -47,8 +55,7 @@ class FieldEncoder:
             stop = min(at + window, len(text))
             # a separator depends on the character behind it
             points = np.frombuffer(text[at : stop + 1].encode("utf-32-le", "surrogatepass"), dtype="<u4")
-            codes = self._codes.take(points)
-            cut, gap = _cuts(codes)
+            cut, gap = _cuts(self._chars.codes_of(points), ends=stop >= len(text))
             if stop < len(text):
                 cut, gap = cut[:-1], gap[:-1]
                 places = np.flatnonzero(cut)
@@ -68,129 +75,133 @@ class FieldEncoder:
             at, window = stop, size
 
 
-def _cuts(codes: NDArray[np.uint8]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(whether a field or a gap begins at each character, whether the character is a gap)."""
-    special = (codes == ALONE) | (codes == GAP)
+def _cuts(codes: NDArray[np.uint8], *, ends: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(whether a field or a gap begins at each character, whether the character is a gap).
+
+    ``ends``: the text ends behind these.
+    """
+    gap = codes == GAP
+    special = gap | (codes == ALONE)
+    each = codes == EACH
     careful = codes == CAREFUL
     if careful.any():
         beside = careful.copy()
         beside[:-1] |= careful[1:]
         beside[1:] |= careful[:-1]
-        special &= ~beside
-    gap = special & (codes == GAP)
+        for kind in (special, each, gap):
+            kind &= ~beside
     cut = special.copy()
     cut[1:] |= special[:-1]
     cut[1:] &= ~(gap[1:] & gap[:-1])
+    cut |= each
+    run = codes == START
+    if run.any():
+        cut[_runs(run, careful, ends=ends)] = True
     return cut, gap
+
+
+def _runs(run: NDArray[np.bool_], careful: NDArray[np.bool_], *, ends: bool) -> NDArray[np.int64]:
+    """Where the runs begin that have no character to be careful of on either side."""
+    edges = np.flatnonzero(run[1:] != run[:-1]) + 1
+    if run[0]:
+        edges = np.concatenate(([0], edges))
+    if len(edges) % 2:
+        edges = np.append(edges, len(run)) if ends else edges[:-1]  # else its end is not in sight
+    begins, stops = edges[::2], edges[1::2]
+    guarded = np.concatenate((careful, [False]))  # the last one: behind the text, and before it
+    good: NDArray[np.int64] = begins[~(guarded.take(begins - 1) | guarded.take(stops))]
+    return good
 
 
 class FieldResolver:
     """Fields to ids.
 
     Args:
-        plain: what encodes a field of nothing but ``chars``.
-        chars: characters (ASCII) that the normalizers leave as they are, but for ``fold``.
-        fold: what they do to them.
-        scalar: what encodes any field.
+        chars: what becomes of free characters.
+        batch: words to ids.
+        words: the words that a field becomes.
+        scalar: ids of any field.
+        mark: what is in front of the word that a field of free characters becomes.
+        patterns: a field that holds one of these has characters that are not free.
     """
 
     def __init__(
-        self, plain: Callable[[str], Sequence[int]], chars: bytes, fold: Callable[[str], str], scalar: Scalar
+        self,
+        chars: FieldChars,
+        batch: WordBatch,
+        words: Callable[[str], Sequence[str]],
+        scalar: Scalar,
+        mark: str = "",
+        patterns: Sequence[str] = (),
     ) -> None:
-        self._plain = plain
         self._chars = chars
-        self._fold = fold
+        self._batch = batch
+        self._words = words
         self._scalar = scalar
+        self._mark = np.array([ord(char) for char in mark], dtype=np.int32)
+        self._patterns = [pattern.encode() for pattern in patterns]
+        self.few = _FEW
 
     def __call__(self, words: Sequence[bytes]) -> Resolved:
         """(ids laid end to end, how many each field has)."""
-        return one_by_one(self._encode, words)
+        if len(words) <= self.few:
+            return one_by_one(self._scalar, words)
+        points, sizes, free = self._free(words)
+        field = np.flatnonzero(free & (sizes > 0))  # of each word
+        if len(field) < len(words):
+            kept = np.repeat(free, sizes)
+            points, sizes = points[kept], sizes[field]
+        if len(self._mark):
+            points, sizes = _marked(points, sizes, self._mark)
+        others = np.flatnonzero(~free).tolist()
+        if others:
+            cut = [self._words(words[at].decode("utf-8", "surrogatepass")) for at in others]
+            texts = list(chain.from_iterable(cut))
+            joined = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<i4")
+            points = np.concatenate((points, joined))
+            sizes = np.concatenate((sizes, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))))
+            field = np.concatenate((field, np.repeat(others, list(map(len, cut)))))
+        if not len(field):
+            return np.zeros(0, dtype=np.int32), np.zeros(len(words), dtype=np.int64)
+        flat, counts, good = self._batch(points, sizes)
+        totals = np.zeros(len(words), dtype=np.int64)
+        np.add.at(totals, field, counts)
+        bad = np.unique(field[~good])
+        if len(bad):
+            flat = flat[np.repeat(~np.isin(field, bad), counts)]
+            totals[bad] = 0
+        order = np.concatenate((np.flatnonzero(free), np.array(others, dtype=np.int64)))
+        redone = one_by_one(self._scalar, [words[at] for at in bad.tolist()])
+        return in_order([(order, (flat, totals[order])), (bad, redone)], len(words))
 
-    def _encode(self, word: bytes) -> Sequence[int]:
-        if word.translate(None, self._chars):
-            return list(self._scalar(word))
-        return self._plain(self._fold(word.decode("ascii")))
+    def _free(self, words: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]:
+        raw = b"".join(words)
+        sizes = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
+        text = raw.decode("utf-8", "surrogatepass")
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        if len(points) != len(raw):
+            lead = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
+            ends = np.cumsum(lead).take(np.cumsum(sizes) - 1)
+            sizes = np.diff(ends, prepend=0)
+        out, counts, free = self._chars.normalized(points, sizes)
+        for pattern in self._patterns:
+            if pattern in raw:
+                free[[at for at, word in enumerate(words) if pattern in word]] = False
+        if len(self._mark):
+            free &= counts > 0  # a mark alone: whether there is one depends
+        return out, counts, free
 
 
-def greedy(
-    pieces: Mapping[str, int], prefix: str, longest: int, unknown: Callable[[], int]
-) -> Callable[[str], list[int]]:
-    """``WordPiece::tokenize``: longest pieces from the left, or unknown.
-
-    Args:
-        pieces: piece → id.
-        prefix: in front of all pieces of a word but the first.
-        longest: characters of a word that is not unknown.
-        unknown: gives the id of unknown words.
-    """
-    first = {text: token for text, token in pieces.items() if text}
-    later = {text[len(prefix) :]: token for text, token in first.items() if text.startswith(prefix) and text != prefix}
-    width = max(map(len, first), default=0)
-
-    def encode(word: str) -> list[int]:
-        whole = first.get(word)
-        size = len(word)
-        if size > longest:
-            return [unknown()]
-        if whole is not None:
-            return [whole]
-        out: list[int] = []
-        at, table = 0, first
-        while at < size:
-            for end in range(min(size, at + width), at, -1):
-                token = table.get(word[at:end])
-                if token is not None:
-                    break
-            else:
-                return [unknown()]
-            out.append(token)
-            at, table = end, later
-        return out
-
-    return encode
-
-
-def best_path(
-    pieces: Mapping[str, tuple[float, int]], missing: float, unknown: int
-) -> Callable[[str], list[tuple[int, int, int]] | None]:
-    """``Unigram::encode_optimized`` without what follows it: (id, start, end) of the best path, backwards.
-
-    Args:
-        pieces: piece → (score, id).
-        missing: score of a character without a piece.
-        unknown: its id; None is returned for a text with such a character if this is below 0.
-    """
-    by_first: dict[str, int] = {}
-    for text in pieces:
-        if text and by_first.get(text[0], 0) < len(text):
-            by_first[text[0]] = len(text)
-    lengths = by_first.get
-
-    def encode(word: str) -> list[tuple[int, int, int]] | None:
-        size = len(word)
-        scores = [0.0] * (size + 1)
-        tokens = [-1] * (size + 1)
-        starts = [-1] * (size + 1)
-        get = pieces.get
-        for at in range(size):
-            here = scores[at]
-            for end in range(at + 1, min(size, at + lengths(word[at], 0)) + 1):
-                found = get(word[at:end])
-                if found is not None:
-                    challenger = found[0] + here
-                    if starts[end] < 0 or challenger > scores[end]:
-                        scores[end], tokens[end], starts[end] = challenger, found[1], at
-            if word[at] not in pieces:
-                if unknown < 0:
-                    return None
-                challenger, end = missing + here, at + 1
-                if starts[end] < 0 or challenger > scores[end]:
-                    scores[end], tokens[end], starts[end] = challenger, unknown, at
-        path = []
-        end = size
-        while end:
-            path.append((tokens[end], starts[end], end))
-            end = starts[end]
-        return path
-
-    return encode
+def _marked(
+    points: NDArray[np.int32], sizes: NDArray[np.int64], mark: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """With the mark in front of each word."""
+    longer = sizes + len(mark)
+    begins = np.cumsum(longer) - longer
+    out = np.empty(len(points) + len(mark) * len(sizes), dtype=np.int32)
+    inner = np.ones(len(out), dtype=np.bool_)
+    for at, char in enumerate(mark.tolist()):
+        out[begins + at] = char
+        inner[begins + at] = False
+    out[inner] = points
+    return out, longer

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokpack.pack.view import PackView
-from tokpack.runtime.bulk.fields import ALONE, CAREFUL, GAP, INSIDE, FieldEncoder, FieldResolver, best_path, greedy
+from tokpack.runtime.bulk.batches import UnigramBatch, WordPieceBatch
+from tokpack.runtime.bulk.char_trie import CharTrie
+from tokpack.runtime.bulk.field_chars import ALONE, CAREFUL, EACH, GAP, INSIDE, START, FieldChars
+from tokpack.runtime.bulk.fields import FieldEncoder, FieldResolver
+from tokpack.runtime.bulk.hf_chars import SPACES, FreeChars
+from tokpack.runtime.bulk.longest import LongestMatch
 from tokpack.runtime.bulk.words import WordIds, nothing_known
 from tokpack.runtime.hf.fragment import Fragment
 from tokpack.runtime.hf.models import UnigramModel, WordPieceModel
@@ -23,17 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["unigram_fields", "word_piece_fields"]
 
-_ALNUM = (string.ascii_letters + string.digits).encode()
-# characters beside which a space is a grapheme of its own: letters that do not combine
-_PLAIN: tuple[tuple[int, int], ...] = (
-    (0x21, 0x7E),
-    (0xC0, 0x24F),
-    (0x391, 0x3CE),
-    (0x410, 0x44F),
-    (0x3041, 0x3096),
-    (0x30A1, 0x30FA),
-)
-_PLAIN += ((0x3001, 0x3002), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xFF01, 0xFF5E))
+_LARGEST = 1e290  # a score that cannot make a sum infinite
 
 
 def _masks(view: PackView) -> NDArray[np.uint8]:
@@ -51,78 +44,132 @@ def _scalar(pipeline: HfPipeline, word: bytes) -> Iterator[int]:
             yield token
 
 
+def _words(pipeline: HfPipeline, text: str) -> list[str]:
+    """The words of a normalized text."""
+    parts = [Fragment(text)] if text else []
+    for step in pipeline.stages().pre_tokenizers:
+        parts = [piece for part in parts for piece in step(part) if piece.text]
+    return [part.text for part in parts]
+
+
 def _kinds(steps: Sequence[Any]) -> list[str]:
     return [step["kind"] for step in steps]
 
 
 def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceModel) -> FieldEncoder | None:
-    """BertNormalizer and BertPreTokenizer; None for other steps."""
-    normalizer = view.meta["normalizer"]
-    if _kinds(normalizer) != ["bert-normalizer"] or _kinds(view.meta["pre_tokenizer"]) != ["bert-pre-tokenizer"]:
+    """WordPiece behind BertPreTokenizer; None for other steps."""
+    free = FreeChars(view, pipeline.normalizers, view.meta["normalizer"])
+    if not free.known or _kinds(view.meta["pre_tokenizer"]) != ["bert-pre-tokenizer"]:
+        return None
+    if free.strips or free.collapses is not None:
         return None
     masks = _masks(view)
-    codes = np.full(0x110000, INSIDE, dtype=np.uint8)
-    for code in np.flatnonzero(masks & (PUNCTUATION | SPACE)).tolist():
-        normalized = pipeline.normalize(chr(code))
-        inside = masks[[ord(char) for char in normalized]] if normalized else np.zeros(0, dtype=np.uint8)
-        if len(inside) and (inside & SPACE).all():
-            codes[code] = GAP
-        elif len(inside) and (inside & (PUNCTUATION | SPACE)).all():
-            codes[code] = ALONE
-    if normalizer[0]["handle_chinese_chars"]:
-        # all that the normalizer puts between spaces
-        for first, last in ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)):
-            for edge in (first, last):
-                if pipeline.normalize(chr(edge))[:1] != " ":
-                    return None
-            codes[first : last + 1] = ALONE
-    lower = bool(normalizer[0]["lowercase"])
+    guarded = frozenset("".join(free.patterns))
+    # marks change places with each other, not with spaces and punctuation
+    beside = INSIDE if _kinds(view.meta["normalizer"]) == ["bert-normalizer"] else CAREFUL
+
+    def cut(char: str) -> int:
+        return int(masks[ord(char)]) & (PUNCTUATION | SPACE)
+
+    def ask(char: str) -> tuple[int, str | None]:
+        text = free.text(char)
+        if text is None or char in guarded:
+            return beside, None
+        if text and cut(text[0]) and cut(text[-1]):
+            word = "".join(part for part in text if not cut(part) & SPACE)
+            if not word:
+                return GAP, None
+            return ALONE, word if len(word) == 1 else None
+        return INSIDE, None if any(map(cut, text)) else text
+
+    def words(field: str) -> list[str]:
+        text = pipeline.normalize(field)
+        return _words(pipeline, text) if any(map(cut, text)) else [text] * bool(text)
+
+    match = LongestMatch(CharTrie.of(view, view.meta["vocab_size"]), model.prefix)
+    chars = FieldChars(ask)
     resolve = FieldResolver(
-        greedy(model.own_pieces(), model.prefix, model.longest, model.required),
-        _ALNUM,
-        str.lower if lower else str,
-        lambda word: _scalar(pipeline, word),
+        chars,
+        WordPieceBatch(match, model.longest, model.required),
+        words,
+        lambda field: _scalar(pipeline, field),
+        patterns=free.patterns,
     )
-    return FieldEncoder(codes, WordIds(nothing_known(), resolve))
+    return FieldEncoder(chars, WordIds(nothing_known(), resolve))
 
 
 def unigram_fields(view: PackView, pipeline: HfPipeline, model: UnigramModel) -> FieldEncoder | None:
-    """A charsmap, WhitespaceSplit, and Metaspace in front of each word; None for other steps."""
+    """Unigram behind Metaspace, with WhitespaceSplit before that or not; None for other steps."""
     steps = view.meta["pre_tokenizer"]
-    if _kinds(view.meta["normalizer"]) not in ([], ["precompiled"]):
+    free = FreeChars(view, pipeline.normalizers, view.meta["normalizer"])
+    split = _kinds(steps) == ["whitespace-split", "metaspace"]
+    if not free.known or not (split or _kinds(steps) == ["metaspace"]):
         return None
-    if _kinds(steps) != ["whitespace-split", "metaspace"] or steps[1]["prepend_scheme"] != "always":
-        return None
-    mark = str(steps[1]["replacement"])
-    masks = _masks(view)
-    codes = np.full(0x110000, CAREFUL, dtype=np.uint8)
-    for first, last in _PLAIN:
-        codes[first : last + 1] = INSIDE
-    if not _only_spaces(pipeline.normalize("\r\n"), masks):
-        return None
-    for char in " \t\n\r":
-        if _only_spaces(pipeline.normalize(char), masks):
-            codes[ord(char)] = GAP
-    graphic = [char for char in map(chr, range(0x21, 0x7F)) if pipeline.normalize(char) == char != mark]
+    scores = np.frombuffer(view.raw("piece.scores64"), dtype="<f8")
     missing, unknown = model.unknown
-    path = best_path(model.scored_pieces(), missing, unknown)
+    if steps[-1]["prepend_scheme"] != "always" or not (split or steps[-1]["split"]):
+        return None
+    if not bool((np.abs(np.append(scores, missing)) < _LARGEST).all()):
+        return None
+    mark = str(steps[-1]["replacement"])
+    chars = _split_chars(view, pipeline, free, mark) if split else _space_chars(pipeline, free, mark)
+    if chars is None or len(mark) != 1:
+        return None
+    masks = _masks(view)
 
-    def plain(word: str) -> list[int]:
-        text = mark + word
-        found = path(text)
-        if found is None or any(token == unknown for token, _, _ in found):
-            return [token for token, _ in model.encode(text)]
-        return [token for token, _, _ in reversed(found)]
+    def words(field: str) -> list[str]:
+        text = pipeline.normalize(field)
+        if split:
+            single = text and mark not in text and not any(masks[ord(char)] & SPACE for char in text)
+        else:
+            text = text.replace(" ", mark)
+            single = text and mark not in text[1:]
+        return [mark + text.removeprefix(mark)] if single else _words(pipeline, text)
 
-    spaces = re.compile("[" + re.escape("".join(map(chr, np.flatnonzero(masks & SPACE).tolist())) + mark) + "]")
-
-    def scalar(word: bytes) -> Iterable[int]:
-        text = pipeline.normalize(word.decode("utf-8"))
-        return plain(text) if text and spaces.search(text) is None else _scalar(pipeline, word)
-
-    resolve = FieldResolver(plain, "".join(graphic).encode(), str, scalar)
-    return FieldEncoder(codes, WordIds(nothing_known(), resolve))
+    trie = CharTrie.of(view, view.meta["vocab_size"])
+    batch = UnigramBatch(trie, scores, missing, unknown, falls_back=bool(view.meta["byte_fallback"]))
+    resolve = FieldResolver(chars, batch, words, lambda field: _scalar(pipeline, field), mark, free.patterns)
+    return FieldEncoder(chars, WordIds(nothing_known(), resolve))
 
 
-def _only_spaces(text: str, masks: NDArray[np.uint8]) -> bool:
-    return bool(text) and all(masks[ord(char)] & SPACE for char in text)
+def _split_chars(view: PackView, pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars | None:
+    """Fields between spaces, which are left out."""
+    if free.strips or free.collapses not in (None, " "):
+        return None
+    masks = _masks(view)
+    breaks = [pipeline.normalize(text) for text in ("\r", "\n", "\r\n")]
+    lines = all(text and all(masks[ord(char)] & SPACE for char in text) for text in breaks)
+
+    def ask(char: str) -> tuple[int, str | None]:
+        if char in "\r\n":  # together they are one character to some normalizers
+            return GAP if lines else CAREFUL, None
+        text = free.text(char)
+        if text is None:
+            return CAREFUL, None
+        spaces = [bool(masks[ord(part)] & SPACE) for part in text]
+        if text and all(spaces):
+            return GAP, None
+        return (CAREFUL if any(spaces) else INSIDE), None if any(spaces) or mark in text else text
+
+    return FieldChars(ask)
+
+
+def _space_chars(pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars | None:
+    """Fields that begin with spaces: with one each, or with all of a run where a run becomes one."""
+    if free.collapses not in (None, " ", mark) or (free.strips and free.collapses is None):
+        return None
+    guarded = frozenset("".join(free.patterns))
+
+    def ask(char: str) -> tuple[int, str | None]:
+        text = free.text(char)
+        if char == text == " " and free.collapses is None:
+            return EACH, None
+        if char in SPACES and text == " " and free.collapses is not None and free.single_space(char):
+            return START, None
+        if char in SPACES and free.strips:
+            return CAREFUL, None
+        if not text or " " in text or mark in text or char in guarded:
+            return CAREFUL, None if text is None or " " in text or mark in text else text
+        return INSIDE, text
+
+    return FieldChars(ask)

@@ -12,17 +12,21 @@ import numpy as np
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import MergeModel
+from tokpack.runtime.bulk.batches import WordPieceBatch
+from tokpack.runtime.bulk.char_trie import CharTrie
 from tokpack.runtime.bulk.classes import CharCodes
 from tokpack.runtime.bulk.encoder import Limits, Parts, WordEncoder, Words, by_pieces
-from tokpack.runtime.bulk.fields import ALONE, GAP, INSIDE, FieldEncoder
+from tokpack.runtime.bulk.field_chars import ALONE, GAP, INSIDE, FieldChars
+from tokpack.runtime.bulk.fields import FieldEncoder, FieldResolver
 from tokpack.runtime.bulk.known import rules_of_scanners
+from tokpack.runtime.bulk.longest import LongestMatch
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.resolve import BatchResolver, one_by_one
 from tokpack.runtime.bulk.segments import CharResolver, SegmentEncoder
 from tokpack.runtime.bulk.split import WordStarts
 from tokpack.runtime.bulk.words import WordIds, nothing_known
 from tokpack.runtime.chars import ALONE as ALONE_ACTION
-from tokpack.runtime.chars import BREAK, DROP
+from tokpack.runtime.chars import BREAK, DROP, CharActions
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.partition import Partition
 from tokpack.runtime.scanners import SCANNERS
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["LlamaBulk"]
 
 _CLASS_NUMBER = 0xD1
+_MARK = "\u2581"
+_CODE_POINT = (1 << 21) - 1  # the bits of an action that are one
 
 
 class LlamaBulk:
@@ -66,7 +72,7 @@ class LlamaBulk:
             elif isinstance(fragments, ScoreMergeFragments):
                 self._segments = _segment_encoder(view, pieces, fragments.model, newlines=False)
             elif isinstance(fragments, WordPieceFragments):
-                self._fields = _word_piece_fields(view, fragments)
+                self._fields = _word_piece_fields(view, pieces, fragments)
 
     def force(self, chunk: int, few: int, group: int) -> bool:
         """See :meth:`Limits.force`; whether there is a bulk path for this model."""
@@ -125,19 +131,29 @@ class LlamaBulk:
         return "▁" + text if after_special and getattr(self._fragments, "prefix", False) else text
 
 
-def _word_piece_fields(view: PackView, fragments: WordPieceFragments) -> FieldEncoder:
-    index, blocks = section(view, "char.index", "H"), section(view, "char.blocks", "I")
-    view.two_stage("char")  # checks it
-    actions = blocks.reshape(-1, 256)
-    codes = np.full(actions.shape, INSIDE, dtype=np.uint8)
-    codes[actions & (BREAK | ALONE_ACTION) != 0] = ALONE
-    codes[actions & BREAK != 0] = GAP
-    codes[actions & DROP != 0] = INSIDE  # whatever else the bits say
+def _word_piece_fields(view: PackView, pieces: PieceTable, fragments: WordPieceFragments) -> FieldEncoder:
+    actions = CharActions(view)
+
+    def ask(char: str) -> tuple[int, str | None]:
+        action = actions.action(char)
+        if action & DROP:
+            return INSIDE, ""
+        text = chr(action & _CODE_POINT)
+        if action & ALONE_ACTION:
+            return ALONE, text
+        return (GAP, None) if action & BREAK else (INSIDE, text)
 
     def scalar(word: bytes) -> Iterable[int]:
         return fragments.encode(word, False)
 
-    return FieldEncoder(codes[index].reshape(-1), WordIds(nothing_known(), partial(one_by_one, scalar)))
+    def words(field: str) -> list[str]:
+        return [_MARK + word for word, _ in actions.words(field)]
+
+    chars, trie = FieldChars(ask), CharTrie.of(view, pieces.size)
+    if not trie.complete:
+        return FieldEncoder(chars, WordIds(nothing_known(), partial(one_by_one, scalar)))
+    batch = WordPieceBatch(LongestMatch(trie, ""))
+    return FieldEncoder(chars, WordIds(nothing_known(), FieldResolver(chars, batch, words, scalar, _MARK)))
 
 
 def _newlines(view: PackView) -> bool:
