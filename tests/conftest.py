@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import passed
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 FIXTURES = ROOT / "fixtures"
@@ -20,6 +22,14 @@ SharedData = Callable[[str], Path]
 
 # one seed for all workers of a run, which must collect the same tests; each prints what it draws with it
 os.environ.setdefault("TOKPACK_SEED", str(random.SystemRandom().randrange(1 << 32)))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    passed.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    passed.register(config)
 
 
 def pytest_report_header() -> str:
