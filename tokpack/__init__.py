@@ -11,7 +11,8 @@ Importing this module imports neither numpy nor a format: names are resolved on 
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING, Any
+
+from tokpack.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokpack.api import convert, load, read, write
@@ -84,9 +85,7 @@ def __getattr__(name: str) -> Any:
     module = _HOME.get(name)
     if module is None:
         raise AttributeError(f"module 'tokpack' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(module), name)
+    value = getattr(__import__(module, fromlist=[name]), name)  # without importlib, which would be imported for it
     globals()[name] = value
     return value
 

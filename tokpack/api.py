@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import (
     ExistsError,
@@ -17,12 +15,12 @@ from tokpack.errors import (
     UnsupportedError,
     UsageError,
 )
-from tokpack.findings import Finding, Severity, refuse_unless_allowed
-from tokpack.output import check_target, write_files
 from tokpack.pack.view import PackView, find_footer, has_index, map_pack, open_pack, stale_index
 from tokpack.runtime.tokenizer import Tokenizer
+from tokpack.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tokpack.findings import Finding
     from tokpack.formats import Format
     from tokpack.ir import TokenizerIR
     from tokpack.rendered import Rendered
@@ -64,6 +62,7 @@ def open_view(
     options = with_limits(options)
     if is_pack(name, format, options):
         return open_pack(name, options.get("limits")), True
+    from tokpack.findings import refuse_unless_allowed
     from tokpack.pack.build import build_pack
 
     ir = read(name, format, **options)
@@ -78,7 +77,7 @@ def open_view(
 def is_pack(path: StrPath, format: str | None, options: dict[str, Any]) -> bool:  # noqa: A002
     """Whether a file is opened by its own index, for which there are no ``options`` but ``limits``."""
     name = os.fspath(path)
-    if format not in (None, "mtok", "tokpack") or Path(name).is_dir() or not has_index(name):
+    if format not in (None, "mtok", "tokpack") or os.path.isdir(name) or not has_index(name):
         return False
     _no_options(options)
     return True
@@ -113,7 +112,7 @@ def _source_format(name: str, format: str | None) -> Format:  # noqa: A002
 
     if format is not None:
         found = formats.get(format)
-    elif Path(name).is_dir():
+    elif os.path.isdir(name):
         found = formats.of_folder()
     else:
         data = map_pack(name)
@@ -187,6 +186,7 @@ def _write(
 ) -> list[Finding]:
     """:func:`write`; no file that is written may be ``source``."""
     from tokpack import formats
+    from tokpack.output import check_target, write_files
 
     name = os.fspath(path)
     target = formats.get(format) if format is not None else formats.by_suffix(name)
@@ -215,6 +215,8 @@ def _write(
 
 
 def _check_losses(rendered: Rendered, allow: Collection[str], strict: bool, name: str) -> None:
+    from tokpack.findings import Severity
+
     for loss in rendered.losses:
         if loss.code in allow:
             continue
@@ -242,6 +244,9 @@ def convert(
 
     Raises RefusedError for a ``refuse`` finding (or, with ``strict``, any warning) that is not allowed.
     """
+    from tokpack.findings import Severity, refuse_unless_allowed
+    from tokpack.output import check_target
+
     check_target(os.fspath(target), os.fspath(source), force)
     ir = read(source, source_format, **(read_options or {}))
     found = [*ir.findings, *ir.validate()]

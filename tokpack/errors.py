@@ -6,7 +6,7 @@ The command line maps each class to one exit code (see :mod:`tokpack.cli.main`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tokpack.records import dataclass
 
 __all__ = [
     "EncodeError",

@@ -7,9 +7,9 @@ Counts are also checked against the bytes that are left in the file, which is th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 
 from tokpack.errors import FormatError, Location, UsageError
+from tokpack.records import dataclass, fields, replace
 
 __all__ = ["DEFAULT", "PATTERN_SECONDS", "PATTERN_SECONDS_PER_CHARACTER", "Limits", "above", "hint_for", "limits_of"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tokpack.rendered import Rendered
+from tokpack.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os

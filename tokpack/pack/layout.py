@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+
+from tokpack.records import dataclass
 
 __all__ = [
     "ENGINE",

@@ -8,7 +8,8 @@ text up to a node stands for, or -1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+
+from tokpack.typed import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tokpack.pack.view import PackView

@@ -8,8 +8,6 @@ import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 from tokpack.errors import FormatError, Location, ReadError, UnsupportedError
 from tokpack.pack.layout import (
@@ -24,6 +22,8 @@ from tokpack.pack.layout import (
     Footer,
     fingerprint,
 )
+from tokpack.pack.unpack import SMALL, unpack
+from tokpack.typed import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from tokpack.findings import Finding
@@ -50,11 +50,14 @@ def find_footer(data: Buffer) -> tuple[int, Footer] | None:
 
 def unpack_map(raw: bytes | memoryview, what: str, file: str | None) -> dict[str, Any]:
     """Decode a msgpack map; FormatError for anything else. Nesting and sizes are bounded by the length of ``raw``."""
-    import msgpack
-
     try:
-        # the unpacker's own limits default to the buffer length; its stack is limited to 1,024 levels
-        value = msgpack.unpackb(raw, raw=False, strict_map_key=False)
+        if len(raw) <= SMALL and "msgpack" not in sys.modules:
+            value = unpack(bytes(raw))
+        else:
+            import msgpack
+
+            # the unpacker's own limits default to the buffer length; its stack is limited to 1,024 levels
+            value = msgpack.unpackb(raw, raw=False, strict_map_key=False)
     except Exception as error:
         message = f"{what} is damaged: {error or type(error).__name__}"
         raise FormatError(message, location=Location(file), hint="convert the tokenizer again") from error
@@ -156,10 +159,11 @@ class PackView:
         limit = self.footer.table_offset - self.footer.index_offset
         sections = {}
         for name, entry in table.items():
-            ok = isinstance(entry, list) and len(entry) == 3 and all(isinstance(part, (int, str)) for part in entry)
-            if not ok or not isinstance(name, str) or not isinstance(entry[0], int) or not isinstance(entry[1], int):
+            if not isinstance(name, str) or not isinstance(entry, list) or len(entry) != 3:
                 raise self._fail(f"the entry of section {name!r} is damaged")
             offset, size, code = entry
+            if not isinstance(offset, int) or not isinstance(size, int) or not isinstance(code, (int, str)):
+                raise self._fail(f"the entry of section {name!r} is damaged")
             if offset < 0 or size < 0 or offset % PAGE or offset + size > limit:
                 raise self._fail(f"section {name!r} lies outside the index")
             spec = SECTIONS.get(name)
@@ -218,9 +222,9 @@ SIDECAR_SUFFIX = ".index"
 def map_pack(path: str) -> Buffer:
     """Map a regular file for as long as somebody uses it; an empty file gives ``b""``."""
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):  # opening a pipe would wait for somebody to write
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for somebody to write
             raise ReadError("not a regular file", location=Location(path), hint="save it to disk first")
-        with Path(path).open("rb") as handle:
+        with open(path, "rb") as handle:
             size = handle.seek(0, os.SEEK_END)
             return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except (OSError, ValueError) as error:
@@ -265,7 +269,7 @@ def stale_index(path: str) -> bool:
 def _has_sidecar(path: str) -> bool:
     """Whether the file beside ``path`` is an index, not something else of that name."""
     beside = path + SIDECAR_SUFFIX
-    if not Path(beside).is_file():
+    if not os.path.isfile(beside):
         return False
     found = find_footer(map_pack(beside))
     return found is not None and bool(found[1].flags & FLAG_SIDECAR)

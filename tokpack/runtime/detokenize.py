@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, PieceTable
+from tokpack.typed import TYPE_CHECKING, Any
 from tokpack.unicode import byte_level, rwkv
 from tokpack.unicode.utf8 import decode_lenient
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any, Protocol
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.limits import PATTERN_SECONDS, PATTERN_SECONDS_PER_CHARACTER
+from tokpack.typed import Any, Protocol
 
 __all__ = ["Pattern", "compile_pattern", "find_all", "is_linear"]
 
@@ -37,7 +36,8 @@ class Pattern(Protocol):
 
 @cache
 def _digests() -> frozenset[bytes]:
-    raw = Path(__file__).with_name("linear.bin").read_bytes()
+    with open(__file__.removesuffix("limited.py") + "linear.bin", "rb") as handle:
+        raw = handle.read()
     return frozenset(raw[at : at + _SIZE] for at in range(0, len(raw), _SIZE))
 
 

@@ -8,11 +8,9 @@ text for lookaheads.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 from tokpack.errors import UnsupportedError
 from tokpack.runtime.scanners import FUNCTIONS, SCANNERS, Bounds
@@ -76,8 +74,10 @@ def compile_collapsed(pattern: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _known() -> frozenset[tuple[object, object]]:
     """(dialect, pattern) of every split that llama.cpp has."""
-    data = (Path(__file__).parent / "patterns.json").read_text(encoding="utf-8")
-    return frozenset((dialect, pattern) for dialect, pattern in json.loads(data))
+    import json
+
+    with open(__file__.removesuffix("split.py") + "patterns.json", encoding="utf-8") as handle:
+        return frozenset((dialect, pattern) for dialect, pattern in json.load(handle))
 
 
 class ClassMap(dict[int, int]):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
 
 from tokpack.errors import EncodeError, Location, UnsupportedError
 from tokpack.pack.view import PackView, open_pack
+from tokpack.records import dataclass
 from tokpack.runtime.errors import meta_errors
+from tokpack.typed import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from tokpack.findings import Finding
     from tokpack.pack.pieces import PieceTable
+    from tokpack.runtime.joined import Joiner
     from tokpack.runtime.stream import StreamDecoder
 
 __all__ = ["Piece", "Tokenizer"]
@@ -64,6 +64,7 @@ class Tokenizer:
         self.vocab_size = self._pieces.size
         specials = meta.get("specials")
         self._specials: dict[str, int] = dict(specials) if isinstance(specials, dict) else {}
+        self._joiner: Joiner | bool | None = False  # made by the first large batch
 
     # --- encode ---
 
@@ -139,13 +140,41 @@ class Tokenizer:
         parse_special: bool = True,
         workers: int | None = None,
     ) -> list[list[int]]:
-        """Ids of each text; with ``workers`` > 1 in that many processes, which map the same pack."""
-        items = list(texts)
-        if workers is not None and workers > 1 and len(items) > 1:
-            from tokpack.runtime.batch import encode_in_processes
+        """Ids of each text.
 
+        Args:
+            texts: str or bytes.
+            add_special_tokens: as for :meth:`encode`.
+            parse_special: as for :meth:`encode`.
+            workers: up to so many processes, which map the same pack; they are started by the default method of
+                :mod:`multiprocessing`, and end with the call. Small batches are encoded in this process.
+
+        Raises EncodeError that names the number of the text, from 0.
+        """
+        from tokpack.runtime.batch import encode_all, encode_in_processes
+
+        items = list(texts)
+        if workers is not None and workers > 1:
             return encode_in_processes(self, items, add_special_tokens, parse_special, workers)
-        return [self._pipeline.encode(text, add_special_tokens, parse_special) for text in items]
+        found = encode_all(self, items, add_special_tokens, parse_special)
+        return [ids if isinstance(ids, list) else ids.tolist() for ids in found]
+
+    def encode_batch_array(
+        self,
+        texts: Iterable[str | bytes],
+        add_special_tokens: bool = True,
+        parse_special: bool = True,
+        *,
+        workers: int | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids of all texts end to end, without lists: (ids int32 ``[n]``, offsets int64 ``[texts + 1]``).
+
+        Text k has ``ids[offsets[k]:offsets[k + 1]]``; such offsets are called row splits (ragged tensors) or
+        ``cu_seqlens`` (packed attention). Arguments and errors as for :meth:`encode_batch`.
+        """
+        from tokpack.runtime.batch import encode_arrays
+
+        return encode_arrays(self, list(texts), add_special_tokens, parse_special, workers)
 
     def pieces(self, text: str | bytes, add_special_tokens: bool = True, parse_special: bool = True) -> list[Piece]:
         """The tokens of ``text`` with their bytes and where they lie."""
@@ -326,7 +355,7 @@ _PIPELINES = {
 def _pipeline(view: PackView, reference: str) -> _Pipeline:
     if reference in _PIPELINES:
         module, name = _PIPELINES[reference]
-        made: _Pipeline = getattr(import_module(module), name)(view)
+        made: _Pipeline = getattr(__import__(module, fromlist=[name]), name)(view)
         return made
     raise UnsupportedError(
         f"a pack with the rules of {reference}", location=Location(view.file), hint="use a newer tokpack"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tokpack.typed import Any
 
 __all__ = ["Runs", "canonical", "combining", "compatible", "composition", "control", "grapheme", "lowercase"]
 __all__ += ["mark", "nonspacing"]

@@ -6,10 +6,10 @@ Sources: ``utils/truncation.rs``, ``utils/padding.rs``, ``processors/template.rs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from tokpack.errors import EncodeError, UnsupportedError
+from tokpack.records import dataclass
+from tokpack.typed import Any
 
 __all__ = ["Composer"]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import groupby
 
 from tokpack.errors import EncodeError, UnsupportedError
+from tokpack.runtime.errors import text_of
+from tokpack.typed import Any
 from tokpack.unicode import byte_level
 
-__all__ = ["Decoder", "make_decoder"]
+__all__ = ["Decoder", "Step", "byte_of", "make_decoder"]
 
 Tokens = list[str]
+_CACHED = 1 << 16
 Step = Callable[[Tokens], Tokens]
 # ``wordpiece.rs``, cleanup, in this order
 _CLEANUP = (
@@ -29,16 +32,20 @@ _CLEANUP = (
 
 
 class Decoder:
-    """The chain of a pack; without a step, tokens are joined with spaces."""
+    """The chain of a pack; without a step, tokens are joined with spaces.
+
+    Attributes:
+        steps: its steps.
+    """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
+        self.steps = steps
 
     def decode(self, tokens: Tokens) -> str:
         """Text of token texts."""
-        if not self._steps:
+        if not self.steps:
             return " ".join(tokens)
-        for step in self._steps:
+        for step in self.steps:
             tokens = step(tokens)
         return "".join(tokens)
 
@@ -65,7 +72,7 @@ def _byte_fallback(tokens: Tokens) -> Tokens:
             waiting.clear()
 
     for token in tokens:
-        byte = _byte_of(token)
+        byte = byte_of(token)
         if byte is None:
             flush()
             out.append(token)
@@ -75,7 +82,7 @@ def _byte_fallback(tokens: Tokens) -> Tokens:
     return out
 
 
-def _byte_of(token: str) -> int | None:
+def byte_of(token: str) -> int | None:
     """Value of ``<0xHH>``; Rust's from_str_radix also takes a plus sign for the first digit."""
     if len(token.encode("utf-8")) != 6 or not (token.startswith("<0x") and token.endswith(">")):
         return None
@@ -127,18 +134,21 @@ def _bpe(suffix: str) -> Step:
 
 
 def _ctc(pad: str, delimiter: str, cleanup: bool) -> Step:
+    known: dict[str, str] = {}
+
+    def shown(token: str) -> str:
+        text = known.get(token)
+        if text is None:
+            text = token.replace(pad, "")
+            if cleanup:
+                text = _clean(text).replace(delimiter, " ")
+            if len(known) >= _CACHED:
+                known.clear()
+            known[token] = text
+        return text
+
     def decode(tokens: Tokens) -> Tokens:
-        out: Tokens = []
-        before: str | None = None
-        for token in tokens:
-            if token != before:
-                text = token.replace(pad, "")
-                if cleanup:
-                    text = _clean(text).replace(delimiter, " ")
-                if text:
-                    out.append(text)
-            before = token
-        return out
+        return [text for text in (shown(token) for token, _ in groupby(tokens)) if text]
 
     return decode
 
@@ -193,15 +203,15 @@ def _make(step: Mapping[str, Any], matcher: Callable[[str, str], Matcher]) -> St
     if kind in simple:
         return simple[kind]
     if kind == "metaspace-decoder":
-        return _metaspace(step["replacement"], step["prepend_scheme"])
+        return _metaspace(text_of(step, "replacement"), step["prepend_scheme"])
     if kind == "wordpiece-decoder":
-        return _word_piece(step["prefix"], bool(step["cleanup"]))
+        return _word_piece(text_of(step, "prefix"), bool(step["cleanup"]))
     if kind == "bpe-decoder":
-        return _bpe(step["suffix"])
+        return _bpe(text_of(step, "suffix"))
     if kind == "ctc-decoder":
-        return _ctc(step["pad_token"], step["word_delimiter_token"], bool(step["cleanup"]))
+        return _ctc(text_of(step, "pad_token"), text_of(step, "word_delimiter_token"), bool(step["cleanup"]))
     if kind == "strip-decoder":
-        return _strip(step["content"], int(step["start"]), int(step["stop"]))
+        return _strip(text_of(step, "content"), int(step["start"]), int(step["stop"]))
     if kind == "replace":
-        return _replace(matcher(step["pattern"], step["dialect"]), step["content"])
+        return _replace(matcher(step["pattern"], step["dialect"]), text_of(step, "content"))
     raise UnsupportedError(f"a pack with the decoder step {kind!r} under the library's rules")

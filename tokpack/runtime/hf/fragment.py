@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from tokpack.records import dataclass
 
 __all__ = ["Fragment", "cut"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from tokpack.errors import EncodeError
 from tokpack.pack.view import PackView
 from tokpack.runtime.hf.graphemes import Graphemes
 from tokpack.runtime.hf.normalize_tables import Translation
+from tokpack.typed import Any, cast
 
 __all__ = ["Charsmap", "PrecompiledNormalizer"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, cast
 
 from tokpack.errors import FormatError, Location
 from tokpack.pack.view import PackView
+from tokpack.typed import Any, cast
 
 __all__ = ["CharFunction", "Numbers", "Texts", "Translation", "array", "damaged"]
 

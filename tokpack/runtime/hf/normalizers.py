@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
 
 from tokpack.errors import FormatError, Location, UnsupportedError
 from tokpack.pack.view import PackView
@@ -18,6 +17,7 @@ from tokpack.runtime.hf.normalize_chars import (
 )
 from tokpack.runtime.hf.normalize_charsmap import PrecompiledNormalizer
 from tokpack.runtime.hf.normalize_unicode import FORMS, UnicodeNormalizer
+from tokpack.typed import Any, Protocol
 
 __all__ = ["Edit", "Matcher", "Normalizer", "make_normalizers"]
 
@@ -31,11 +31,9 @@ class Normalizer(Protocol):
 
     def apply(self, text: str) -> str:
         """The normalized text; the same object when nothing changes."""
-        ...
 
     def edits(self, text: str) -> list[Edit]:
         """(start, end, replacement) in characters of ``text``: ascending, without overlaps; together they make it."""
-        ...
 
 
 class _Literal:

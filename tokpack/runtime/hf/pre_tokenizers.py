@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from tokpack.errors import UnsupportedError
+from tokpack.runtime.errors import text_of
 from tokpack.runtime.hf.fragment import Fragment, Range, cut
 from tokpack.runtime.hf.scripts import ScriptSplitter
 from tokpack.runtime.hf.sets import NUMERIC, PUNCTUATION, SPACE, WORD, CharSets
+from tokpack.typed import Any
 from tokpack.unicode import byte_level
 
 __all__ = ["GPT2_PATTERN", "make_pre_tokenizers"]
@@ -102,6 +103,12 @@ def _fixed_length(length: int) -> Step:
     return split
 
 
+def _behavior(step: Mapping[str, Any]) -> str:
+    behavior = text_of(step, "behavior")
+    cut((), 0, behavior, False)  # KeyError for one that does not exist
+    return behavior
+
+
 def _literal(text: str) -> Matcher:
     compiled = re.compile(re.escape(text))
     return lambda sentence: (match.span() for match in compiled.finditer(sentence))
@@ -126,12 +133,12 @@ def _make(
 ) -> Step:
     kind = step["kind"]
     if kind == "split":
-        return _pattern_split(matcher(step["pattern"], step["dialect"]), step["behavior"], bool(step["invert"]))
+        return _pattern_split(matcher(step["pattern"], step["dialect"]), _behavior(step), bool(step["invert"]))
     if kind == "byte-level":
         pattern = matcher(GPT2_PATTERN, "onig") if step["use_regex"] else None
         return _byte_level(pattern, bool(step["add_prefix_space"]))
     if kind == "metaspace":
-        return _metaspace(step["replacement"], step["prepend_scheme"], bool(step["split"]))
+        return _metaspace(text_of(step, "replacement"), step["prepend_scheme"], bool(step["split"]))
     if kind == "whitespace":
         word, space = sets.pattern(WORD), sets.pattern(WORD | SPACE, negate=True)
         return _class_split(sets, f"{word}+|{space}+", "removed", invert=True)
@@ -140,7 +147,7 @@ def _make(
     if kind == "bert-pre-tokenizer":
         return _bert(sets)
     if kind == "punctuation":
-        return _class_split(sets, sets.pattern(PUNCTUATION), step["behavior"])
+        return _class_split(sets, sets.pattern(PUNCTUATION), _behavior(step))
     if kind == "digits":
         return _class_split(sets, sets.pattern(NUMERIC), "isolated" if step["individual_digits"] else "contiguous")
     if kind == "char-delimiter-split":

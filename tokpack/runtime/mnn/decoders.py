@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from tokpack.errors import EncodeError, UnsupportedError
+from tokpack.typed import Any
 from tokpack.unicode import byte_level
 
 __all__ = ["Chain", "byte_level_text", "hex_byte", "make_chain", "single_text"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
@@ -13,6 +12,7 @@ from tokpack.runtime.mnn.edits import to_bytes
 from tokpack.runtime.mnn.merging import Merger, read_same
 from tokpack.runtime.mnn.rows import read_rows
 from tokpack.runtime.mnn.viterbi import UnigramModel
+from tokpack.typed import Any, Protocol
 from tokpack.unicode import byte_level
 
 __all__ = ["BpeModel", "Model", "Spans", "WordPieceModel", "make_model"]
@@ -27,11 +27,9 @@ class Model(Protocol):
 
     def encode(self, word: str) -> list[int]:
         """Ids of a word that is not empty."""
-        ...
 
     def spans(self, word: str) -> Spans:
         """Ids of a word that is not empty, each with its end in the word's bytes."""
-        ...
 
 
 class BpeModel:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tokpack.errors import UnsupportedError
 from tokpack.runtime.mnn.edits import Edit, Step, resync
 from tokpack.runtime.mnn.rows import read_rows
+from tokpack.typed import Any
 
 __all__ = ["CharMapStep", "Classify", "is_space", "make_normalizer", "normalize", "read_table"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
-from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.errors import bytes_of, meta_errors
 from tokpack.runtime.mnn.decoders import hex_byte, make_chain, single_text
 from tokpack.runtime.mnn.rows import read_rows
 from tokpack.runtime.mnn.special import AddedMatcher, Fragment, SpecialMatcher
@@ -18,6 +17,7 @@ from tokpack.runtime.mnn.text_engines import TextEngine, make_text_engine
 from tokpack.runtime.mnn.words import WordEngine
 from tokpack.runtime.spans import Spans
 from tokpack.runtime.stream import PieceStream
+from tokpack.typed import Any
 
 __all__ = ["MnnDetokenizer", "MnnPipeline"]
 
@@ -191,7 +191,7 @@ class MnnDetokenizer:
         with meta_errors(self._view.file):
             model = self._view.meta["model"]
             if model["kind"] == "WordPiece":
-                return bytes(model["unk_piece"])
+                return bytes_of(model, "unk_piece")
             unk = model.get("unk_id")
             return self._pieces.text(unk) if model["kind"] == "Unigram" and 0 <= unk < self._pieces.size else b""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tokpack.errors import UnsupportedError
 from tokpack.runtime.mnn.edits import Edit, Step, to_bytes
 from tokpack.runtime.mnn.finder import make_finder
 from tokpack.runtime.mnn.folded import GPT2_PATTERN
 from tokpack.runtime.mnn.normalizers import Classify, is_space
+from tokpack.typed import Any
 from tokpack.unicode import byte_level
 
 __all__ = ["BytesStep", "Splitter", "make_pre_tokenizer"]

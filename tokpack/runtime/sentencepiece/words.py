@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import AnyStr
+from tokpack.typed import AnyStr
 
 __all__ = ["words"]
 
