@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 import tokpack
 from tests.conftest import SHARED, SharedData
 from tests.golden.test_huggingface import chosen, corpus
+from tests.runtime.bulk.forcing import forced_at_random
+from tests.seeds import run_seed
 
 GOLDEN = SHARED / "golden/hf"
 # file → options of the reader; the recorded ids of tekken are plain ranks
@@ -58,10 +61,15 @@ def test_file(name: str, shared_data: SharedData, tmp_path: Path) -> None:
         assert target.read_bytes() == tokenizer.view.data
     else:  # the same bytes, without reading the file once more
         target.write_bytes(tokenizer.view.data)
+    seed = run_seed()
+    print(f"limits of the bulk path with seed {seed}")
     for which in (tokenizer, tokpack.load(target)):
         wrong = []
+        assert forced_at_random(which, Random(seed))
         for i in chosen(len(texts)):
             text = texts[i] if decoded[i] == 0 else decoded[i]
             if which.encode(texts[i], parse_special=False) != ids[i] or which.decode(ids[i], False) != text:
                 wrong.append((texts[i], which.encode(texts[i], parse_special=False), ids[i]))
+            if which.encode_array(texts[i], parse_special=False).tolist() != ids[i]:
+                wrong.append((texts[i], which.encode_array(texts[i], parse_special=False).tolist(), ids[i]))
         assert not wrong, f"{name}: {len(wrong)} differences, first: {wrong[0]}"

@@ -7,8 +7,8 @@
     u32: pieces that a word becomes as a whole, although merging does not give them, ascending.
 ``bulk.pairs``
     bits: 2**19 of hashed pairs of characters that stand side by side in a symbol, then 2**16 of pairs of bytes where
-    the symbol begins inside the left character, see :mod:`tokpack.runtime.bulk.cuts`. Byte-level alphabets: of
-    characters beyond ASCII only.
+    the symbol begins inside the left character, see :mod:`tokpack.runtime.bulk.cuts`. Byte-level alphabets and rank
+    files: of characters beyond ASCII only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokpack.ir import BPE, PieceAttr, Reference, ScoreMerge, TokenizerIR
+from tokpack.ir import BPE, PieceAttr, RankMerge, Reference, ScoreMerge, TokenizerIR
 from tokpack.pack.layout import HOLE, SPELLED
 from tokpack.pack.symbols import Sections, SymbolTable
 from tokpack.runtime.bulk.bpe import WIDTHS, BatchMerger
@@ -30,7 +30,11 @@ __all__ = ["bulk_sections"]
 def bulk_sections(ir: TokenizerIR, table: SymbolTable, sections: Sections) -> Sections:
     """The sections, out of the others of the same pack; none for a model that has no use for them."""
     model = ir.model
-    if ir.reference not in (Reference.LLAMA_CPP, Reference.HUGGINGFACE) or not isinstance(model, (BPE, ScoreMerge)):
+    if isinstance(model, RankMerge):
+        return _ranked(ir, table, sections) if ir.reference is Reference.TIKTOKEN else {}
+    if not isinstance(model, (BPE, ScoreMerge)) or ir.reference is Reference.MNN:
+        return {}
+    if ir.reference is Reference.SENTENCEPIECE and (ir.vocab.attrs & PieceAttr.UNUSED).any():
         return {}
     whole = False
     if isinstance(model, BPE):
@@ -42,7 +46,7 @@ def bulk_sections(ir: TokenizerIR, table: SymbolTable, sections: Sections) -> Se
     winners = np.zeros(len(table.texts), dtype=np.bool_)
     winners[list(table.symbols.values())] = True
     usable &= winners[: table.size]
-    if ir.reference is Reference.HUGGINGFACE:
+    if ir.reference is not Reference.LLAMA_CPP:
         usable &= (ir.vocab.attrs & PieceAttr.NORMAL) != 0
     reached = usable & _reached(table, sections)
     pairs = BytePairs.of_symbols(*_bytes_of(sections, len(table.texts)), 0x80 if table.byte_level else 0)
@@ -51,6 +55,20 @@ def bulk_sections(ir: TokenizerIR, table: SymbolTable, sections: Sections) -> Se
     if whole:
         out["bulk.whole"] = np.flatnonzero(usable & ~reached).astype("<u4").tobytes()
     return out
+
+
+def _ranked(ir: TokenizerIR, table: SymbolTable, sections: Sections) -> Sections:
+    """All pieces but special tokens are words as a whole."""
+    winners = np.zeros(len(table.texts), dtype=np.bool_)
+    winners[list(table.symbols.values())] = True
+    usable = winners[: table.size] & ((ir.vocab.attrs & PieceAttr.CONTROL) == 0)
+    usable &= np.array([bool(piece) for piece in ir.vocab.pieces], dtype=np.bool_)
+    reached = usable & _reached(table, sections)
+    return {
+        "bulk.pairs": BytePairs.of_symbols(*_bytes_of(sections, len(table.texts)), 0x80).bits(),
+        "bulk.words": np.packbits(reached, bitorder="little").tobytes(),
+        "bulk.whole": np.flatnonzero(usable & ~reached).astype("<u4").tobytes(),
+    }
 
 
 def _reached(table: SymbolTable, sections: Sections) -> NDArray[np.bool_]:
@@ -62,9 +80,10 @@ def _reached(table: SymbolTable, sections: Sections) -> NDArray[np.bool_]:
     reached = np.zeros(table.size, dtype=np.bool_)
     if not len(array("merge.rank", "<u4")):
         return reached
-    first = array("byte.symbol", "<u4").astype(np.int32) if table.byte_level else None
+    by_bytes = table.byte_level or bool(table.byte_symbols)
+    first = array("byte.symbol", "<u4").astype(np.int32) if by_bytes else None
     merger = BatchMerger(array("merge.key", "<u8"), array("merge.rank", "<u4"), array("merge.result", "<u4"), first)
-    units, offset = _bytes_of(sections, table.size) if table.byte_level else _symbols_of(table)
+    units, offset = _bytes_of(sections, table.size) if by_bytes else _symbols_of(table)
     sizes = np.diff(offset)
     shorter = 0
     for width in WIDTHS:

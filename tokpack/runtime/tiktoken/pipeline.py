@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from tokpack.errors import UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
+from tokpack.runtime.bulk.known import rules_of_pattern
 from tokpack.runtime.spans import Spans, in_characters
 from tokpack.runtime.tiktoken.detokenize import RankDetokenizer, RankStream
+from tokpack.runtime.tiktoken.fields import Fields
 from tokpack.runtime.tiktoken.specials import SpecialMatcher
 from tokpack.runtime.tiktoken.words import Words
+from tokpack.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.runtime.bulk.tiktoken import TiktokenBulk
 
 __all__ = ["TiktokenPipeline"]
 
 _SPACES = frozenset(b" \n\t")
+_LONG = 1 << 15  # characters from which on a text goes the bulk way: importing numpy pays off
 
 
 class TiktokenPipeline:
@@ -66,21 +76,53 @@ class TiktokenPipeline:
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`."""
-        if not isinstance(text, str):
-            raw = bytes(text)
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                return [token for token, _, _ in self._invalid(raw, error.start)]
-        elif not text.isascii():
-            text = _valid(text)
+        if isinstance(text, str) and len(text) < _LONG and not (parse_special and self._may_match(text)):
+            return self._plain(text)
+        chars = _text(text)
+        if not isinstance(chars, str):
+            return [token for token, _, _ in self._invalid(*chars)]
+        if len(chars) >= _LONG:
+            found: list[int] = self.bulk.encode(chars, parse_special).tolist()
+            return found
         ids: list[int] = []
-        for token, start, end in self._fragments(text, parse_special):
+        for token, start, end in self._fragments(chars, parse_special):
             if token >= 0:
                 ids.append(token)
             else:
-                ids.extend(self._words.encode(text[start:end]))
+                ids += self._plain(chars[start:end])
         return ids
+
+    @cached_property
+    def _may_match(self) -> Callable[[str], bool]:
+        """Whether a text may hold special tokens."""
+        firsts = self._specials.firsts if self._matches else ""
+        if len(firsts) == 1:
+            return lambda text: firsts in text
+        return lambda text: any(first in text for first in firsts)
+
+    @cached_property
+    def _plain(self) -> Callable[[str], list[int]]:
+        """What encodes a text without special tokens by the scalar path, surrogates allowed."""
+        words = self._words
+        if words.source is None or rules_of_pattern(words.source, onig=False) is None:
+            return lambda text: list(words.encode(_valid(text)))
+        return Fields(lambda text, following: words.encode_before(_valid(text), following)).encode
+
+    @cached_property
+    def bulk(self) -> TiktokenBulk:
+        """The bulk path; needs numpy."""
+        from tokpack.runtime.bulk.tiktoken import TiktokenBulk
+
+        return TiktokenBulk(self._view, self.pieces, self._words, self._fragments)
+
+    def encode_array(self, text: str | bytes, add_special: bool, parse_special: bool) -> NDArray[np.int32]:
+        """As :meth:`encode`, int32 ``[n]``, with numpy where the text is long enough."""
+        chars = _text(text)
+        if isinstance(chars, str):
+            return self.bulk.encode(chars, parse_special)
+        import numpy as np
+
+        return np.array([token for token, _, _ in self._invalid(*chars)], dtype=np.int32)
 
     def encode_spans(self, text: str | bytes, add_special: bool, parse_special: bool) -> Spans:
         """(id, start, end) of each token, in characters of a str or bytes of a bytes."""
@@ -143,8 +185,21 @@ class TiktokenPipeline:
         return _SPACES.issuperset(self.pieces.raw(token))
 
 
+def _text(text: str | bytes) -> str | tuple[bytes, int]:
+    """Text without surrogates; of bytes that are no UTF-8 all of them, and where they go wrong."""
+    if isinstance(text, str):
+        return _valid(text)
+    raw = bytes(text)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return raw, error.start
+
+
 def _valid(text: str) -> str:
     """Surrogate pairs joined, lone ones U+FFFD (``Encoding.encode``, tiktoken/core.py)."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

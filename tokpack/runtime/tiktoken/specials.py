@@ -21,6 +21,9 @@ class SpecialMatcher:
     Args:
         view: the pack.
         size: number of ids.
+
+    Attributes:
+        firsts: the characters with which they begin.
     """
 
     def __init__(self, view: PackView, size: int) -> None:
@@ -35,8 +38,8 @@ class SpecialMatcher:
             lengths = self._lengths.setdefault(content[0], [])
             if len(content) not in lengths:
                 lengths.append(len(content))
-        firsts = "".join(sorted(self._lengths))
-        self._first = re.compile(f"[{re.escape(firsts)}]") if firsts else None
+        self.firsts = "".join(sorted(self._lengths))
+        self._first = re.compile(f"[{re.escape(self.firsts)}]") if self.firsts else None
 
     def split(self, text: str) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of special tokens, (-1, start, end) of what is between them, empty or not."""

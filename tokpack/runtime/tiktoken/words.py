@@ -26,13 +26,16 @@ class RankModel:
 
     Args:
         view, pieces: the pack.
+
+    Attributes:
+        first: symbol of each byte.
     """
 
     def __init__(self, view: PackView, pieces: PieceTable) -> None:
         self._pieces = pieces
         self._merger = Merger(view, pieces)
-        self._first: list[int] = view.array("byte.symbol").tolist()
-        if len(self._first) != 256 or max(self._first) >= pieces.symbols:
+        self.first: list[int] = view.array("byte.symbol").tolist()
+        if len(self.first) != 256 or max(self.first) >= pieces.symbols:
             raise pieces.damaged("byte.symbol", "it does not hold a symbol for each byte")
 
     def _whole(self, word: bytes) -> int:
@@ -50,7 +53,10 @@ class RankModel:
             raise EncodeError(
                 "the pattern matches the empty text, on which tiktoken panics", hint="use another pattern"
             )
-        symbols, ends = self._merger.merge(list(map(self._first.__getitem__, word)), list(range(1, len(word) + 1)))
+        return self._merge(word)
+
+    def _merge(self, word: bytes) -> list[tuple[int, int]]:
+        symbols, ends = self._merger.merge(list(map(self.first.__getitem__, word)), list(range(1, len(word) + 1)))
         for symbol, end in zip(symbols, ends, strict=True):
             if symbol >= self._pieces.size:
                 what = f"there is no piece for byte 0x{word[end - 1]:02X}, on which tiktoken panics"
@@ -60,6 +66,10 @@ class RankModel:
     def encode(self, word: bytes) -> list[int]:
         """Ids of a word."""
         return [token for token, _ in self.encode_ends(word)]
+
+    def merged(self, word: bytes) -> list[int]:
+        """As :meth:`encode`, without looking the word up as a whole."""
+        return [token for token, _ in self._merge(word)]
 
 
 class _WordCache(dict[str, tuple[int, ...]]):
@@ -110,6 +120,19 @@ class Words:
                 return compile_pattern(str(source), str(translated), "the pre-tokenizer"), bool(empty)
         return None
 
+    @property
+    def source(self) -> str | None:
+        """The pattern as the file has it, or None."""
+        with meta_errors(self._view.file):
+            for source, _, _ in self._view.meta["patterns"]:
+                return str(source)
+        return None
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """The compiled pattern, on class characters."""
+        return None if self._pattern is None else self._pattern[0]
+
     @cached_property
     def _classes(self) -> ClassMap:
         return ClassMap(*self._view.two_stage("onig"))
@@ -119,6 +142,17 @@ class Words:
         cache = self._cache
         for start, end in self.cut(text):
             yield from cache[text[start:end]]
+
+    def encode_before(self, text: str, following: str) -> list[int]:
+        """The same when another text follows, which begins a word."""
+        cache, size = self._cache, len(text)
+        text += following
+        ids: list[int] = []
+        for start, end in self.cut(text):
+            if start >= size:
+                break
+            ids += cache[text[start:end]]
+        return ids
 
     def cut(self, text: str) -> Iterator[Range]:
         """Words as (start, end), as ``find_iter`` of fancy-regex gives them."""
