@@ -18,6 +18,7 @@ import pytest
 
 import tokpack
 from tests.conftest import FIXTURES, SHARED, SharedData, read_texts
+from tests.runtime.bulk.forcing import forced_at_random
 from tests.seeds import run_seed
 
 FOLDER = FIXTURES / "sentencepiece"
@@ -127,7 +128,11 @@ def test_real_model(name: str, shared_data: SharedData, tmp_path: Path) -> None:
     # a tokenizer that is not a pack runs from a pack in memory; if it is the same one, so are its ids
     assert target.read_bytes() == tokenizer.view.data
     converted = tokpack.load(target)
+    limits = random.Random(run_seed())
+    for which in (tokenizer, converted):
+        forced_at_random(which, limits)
     for at, i in enumerate(chosen(len(texts))):
         running = converted if at % 10 == 0 else tokenizer
         assert running.encode(texts[i]) == ids[i], texts[i]
+        assert running.encode_array(texts[i]).tolist() == ids[i], texts[i]
         assert running.decode(ids[i]) == (texts[i] if decoded[i] == 0 else decoded[i]), texts[i]

@@ -7,11 +7,13 @@ import os
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import FIXTURES, SHARED, SharedData
+from tests.runtime.bulk.forcing import forced_at_random
 from tests.runtime.sentencepiece.random_models import make_charsmap, proto, random_model, texts_for
 from tests.seeds import run_seed
 from tokpack.errors import EncodeError
@@ -52,7 +54,9 @@ def ours(data: bytes) -> Tokenizer:
 def check_text(processor: Any, tokenizer: Tokenizer, text: str | bytes) -> list[int]:
     """Ids, offsets and the way back of one text; returns the ids."""
     ids: list[int] = processor.encode(text)
-    assert tokenizer.encode(text) == ids, text
+    for _ in ("cold", "warm"):
+        assert tokenizer.encode(text) == ids, text
+        assert tokenizer.encode_array(text).tolist() == ids, text
     raw = text.encode() if isinstance(text, str) else text
     mapping = processor.encode(raw, return_type="offset_mapping")
     pieces = tokenizer.pieces(raw)
@@ -65,6 +69,8 @@ def check_text(processor: Any, tokenizer: Tokenizer, text: str | bytes) -> list[
 def check_decode(processor: Any, tokenizer: Tokenizer, ids: list[int]) -> None:
     expected = processor.decode(ids, return_type=bytes)
     assert tokenizer.decode_bytes(ids) == expected, ids
+    as_array = tokenizer._pipeline.detokenizer.detokenize_array(np.array(ids, dtype=np.int64), False, False)
+    assert as_array in (None, expected), ids
     stream = tokenizer.stream()
     assert "".join(map(stream.push, ids)) + stream.flush() == expected.decode("utf-8", "replace"), ids
 
@@ -83,6 +89,7 @@ def test_random_models() -> None:
             continue
         loaded += 1
         tokenizer = ours(data)
+        forced_at_random(tokenizer, rng)
         for role in ("bos", "eos", "pad", "unk"):
             found = tokenizer.special_id(role)
             assert getattr(processor, f"{role}_id")() == (-1 if found is None else found), (number, role)

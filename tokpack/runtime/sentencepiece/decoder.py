@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from operator import index
 
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import BYTE, CONTROL, UNKNOWN, PieceTable
 from tokpack.runtime.sentencepiece.charsmap import REPLACEMENT, character_end
 from tokpack.runtime.sentencepiece.normalizer import Normalizer
 from tokpack.runtime.stream import StreamDecoder
+from tokpack.typed import TYPE_CHECKING, Any
 from tokpack.unicode.utf8 import character_length
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.runtime.bulk.gather import ByteGather
 
 __all__ = ["Detokenizer", "SentencePieceStream"]
 
 _MARK = "▁".encode()
 _CACHE = 1 << 18
 
+Ids = Any  # a list, or an array
 Shown = bytes | int | None  # text of a piece, the byte that it stands for, or nothing (control)
+
+
+class _OddError(Exception):
+    """A piece that is not UTF-8."""
+
+
+class _PieceCache(dict[int, bytes]):
+    """Id → its bytes behind the beginning of a text; bounded."""
+
+    def __init__(self, detokenizer: Detokenizer, *, special: bool) -> None:
+        super().__init__()
+        self._detokenizer = detokenizer
+        self._special = special
+
+    def __missing__(self, token: int) -> bytes:
+        text = self._detokenizer.inner(token, special=self._special)
+        if len(self) >= _CACHE:
+            self.clear()
+        self[token] = text
+        return text
 
 
 class Detokenizer:
@@ -41,6 +69,9 @@ class Detokenizer:
         self._denormalizer = denormalizer  # made when it is first used
         self.whole = denormalizer is not None
         self._shown: dict[int, Shown] = {}
+        self._caches = {special: _PieceCache(self, special=special) for special in (False, True)}
+        self._gathers: dict[bool, ByteGather] = {}
+        self._empty: dict[bool, set[int]] = {False: set(), True: set()}  # pieces met that show nothing
 
     def plain(self, token: int) -> Shown:
         """What a piece stands for, U+2581 as it is; EncodeError for an id outside the vocabulary."""
@@ -85,16 +116,86 @@ class Detokenizer:
 
     def detokenize(self, ids: Iterable[int], remove_special: bool, unparse_special: bool) -> bytes:
         """The text of ``ids``; ``remove_special`` has no meaning, as encoding adds nothing."""
-        walk = Walk(self, unparse_special)
+        values = list(ids)
+        cache = self._caches[bool(unparse_special)]
+        text = self._joined(values, unparse_special, lambda rest: b"".join(map(cache.__getitem__, rest)))
+        return self.finished(self._walked(values, unparse_special) if text is None else text)
+
+    def detokenize_array(self, ids: NDArray[np.int64], remove_special: bool, unparse_special: bool) -> bytes | None:
+        """As :meth:`detokenize`; None if the scalar path has to do it."""
+        from tokpack.runtime.bulk.gather import ByteGather
+
+        special = bool(unparse_special)
+        gather = self._gathers.get(special)
+        if gather is None:
+            gather = self._gathers[special] = ByteGather(
+                lambda token: self.inner(token, special=special), self._pieces.size
+            )
+        text = self._joined(ids, special, gather.join)
+        return None if text is None else self.finished(text)
+
+    def inner(self, token: int, *, special: bool) -> bytes:
+        """A piece behind the beginning of a text; of a byte piece its byte. _OddError for one that is not UTF-8."""
+        shown = self.plain(token)
+        if isinstance(shown, int):
+            return bytes([shown])
+        text = self.piece(token, special)
+        if not _is_text(text):
+            raise _OddError
+        if not text:
+            self._empty[special].add(token)
+        return text
+
+    def _joined(self, ids: Ids, special: bool, join: Callable[[Ids], bytes | None]) -> bytes | None:
+        """Pieces end to end; None if bytes among them do not make characters.
+
+        Where all of it is UTF-8 and so is each piece, the bytes between pieces are whole characters.
+        """
+        walk = Walk(self, special)
+        parts, at = [], 0
+        try:
+            while at < len(ids) and not walk.begun:
+                parts.append(walk.push(index(ids[at])))
+                at += 1
+            rest = join(ids[at:])
+        except (_OddError, TypeError, EncodeError):
+            return None
+        if rest is None or not walk.begun or not _is_text(rest) or self._parted(ids[at:], special):
+            return None
+        return b"".join([*parts, rest])
+
+    def _parted(self, ids: Ids, special: bool) -> bool:
+        """Whether bytes may lie left and right of a piece that shows nothing, which ends their character."""
+        empty = self._empty[special]
+        if not empty:
+            return False
+        if isinstance(ids, list):
+            return not empty.isdisjoint(ids)
+        import numpy as np
+
+        shown = np.flatnonzero(~np.isin(ids, list(empty)))
+        byte = np.frombuffer(self._pieces.attrs, dtype="<u2").take(ids[shown]) & BYTE != 0
+        return bool((byte[1:] & byte[:-1] & (np.diff(shown) > 1)).any())
+
+    def _walked(self, ids: Iterable[int], special: bool) -> bytes:
+        walk = Walk(self, special)
         parts = [walk.push(token) for token in ids]
         parts.append(walk.finish())
-        return self.finished(b"".join(parts))
+        return b"".join(parts)
 
     def finished(self, raw: bytes) -> bytes:
         """What the denormalizer makes of a text."""
         if self._denormalizer is None or not raw:
             return raw
         return self._denormalizer().trace(raw)[0]
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _byte(text: bytes) -> int:
@@ -146,6 +247,11 @@ class Walk:
     def finish(self) -> bytes:
         """What is left."""
         return self._characters(final=True)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is text, and no byte is left over."""
+        return self._any and not self._bytes
 
     def _characters(self, *, final: bool) -> bytes:
         """The bytes that are decided: whole characters, U+FFFD for a byte that begins none."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from tokpack.errors import UnsupportedError
 from tokpack.pack.pieces import NORMAL, USER_DEFINED, PieceTable
@@ -16,6 +15,7 @@ from tokpack.runtime.bpe import Merger
 from tokpack.runtime.sentencepiece.resegment import UnusedMerger
 from tokpack.runtime.sentencepiece.unigram import UnigramModel
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
+from tokpack.typed import Any, Protocol
 from tokpack.unicode.utf8 import split_characters
 
 __all__ = ["Model", "Tokens", "make_model"]
@@ -35,11 +35,9 @@ class Model(Protocol):
     @property
     def cut(self) -> str:
         """See above."""
-        ...
 
     def encode(self, text: bytes, *, valid: bool) -> Tokens:
         """(id or -1, end) of the pieces of ``text``; ``valid`` if it is known to be UTF-8."""
-        ...
 
 
 def make_model(view: PackView, pieces: PieceTable, user: PrefixMatcher, facts: Mapping[str, Any]) -> Model:
@@ -151,6 +149,11 @@ class MergeModel:
         self._chars: dict[bytes, int] = {}
         # an unused piece is cut up as it was last made anywhere in the text
         self.cut = "" if self._unused else str(facts["cut"])
+
+    @property
+    def cuts_up(self) -> bool:
+        """Whether there are pieces that merging makes and cuts up again, by what it did elsewhere in the text."""
+        return self._unused
 
     def encode(self, text: bytes, *, valid: bool) -> Tokens:
         """See :class:`Model`."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from tokpack.runtime.sentencepiece.charsmap import REPLACEMENT, Charsmap, character_end
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
+from tokpack.typed import Any
 
 __all__ = ["Normalizer"]
 
@@ -45,6 +45,64 @@ class Normalizer:
         self._user = user if user is not None and not user.empty else None
         self._user_spaces = user_spaces
         self._pairs: dict[str, tuple[int, str] | None] = {}
+
+    @property
+    def fields(self) -> str:
+        """Whether each word has a space in front of it (``before``), each one behind it (``after``), or ``none``."""
+        if self._before:
+            return "before"
+        return "after" if self._behind and not self._remove else "none"
+
+    @property
+    def only_escapes(self) -> bool:
+        """Whether spaces are all that is replaced, by one each, and one is put in front."""
+        return self._charsmap.empty and self._user is None and not self._remove and bool(self._before)
+
+    def escaped(self, text: str) -> str | None:
+        """``text`` where spaces are all that is replaced; None if it has the character that they become."""
+        if self._escape and self._space in text:
+            return None
+        text.encode()  # no surrogates
+        return text.replace(" ", self._space)
+
+    def between_spaces(self, text: str) -> str | None:
+        """A word of the normalized text: what becomes of ``text``, which has no spaces, between any two spaces.
+
+        None if that is not certain; nothing if the word is left out. With a space in front of it or behind it, as each
+        word has. The spaces may be the ends of the text.
+        """
+        try:
+            mapped = self._mapped_alone((" " + text + " ").encode())
+        except UnicodeError:
+            return None
+        if mapped is None or (self._escape and self._space in mapped):
+            return None
+        if self._remove:
+            mapped = _RUN.sub(" ", mapped.strip(" "))
+            if not mapped:
+                return "" if not self._behind else None
+        elif not mapped or mapped[0] == " " or mapped[-1] == " ":
+            return None
+        return self._before + mapped.replace(" ", self._space) + self._behind
+
+    def _mapped_alone(self, raw: bytes) -> str | None:
+        """What the bytes between the first and the last one are replaced by, if these two stand for themselves."""
+        at, last = 0, len(raw) - 1
+        out: list[bytes] = []
+        while at < last:
+            rest = raw[at:]
+            if self._charsmap.reach(rest) == len(rest):
+                return None  # what comes behind may matter
+            if self._user is not None and self._user.reach(rest) == len(rest):
+                return None
+            end, new = self._prefix(raw, at)
+            if not at and (end, new) != (1, b" "):
+                return None
+            if b"  " in new:
+                return None
+            out.append(new)
+            at = end
+        return b"".join(out[1:]).decode() if at == last else None
 
     def apply(self, text: str) -> str | bytes:
         """The normalized text: str if it is valid UTF-8, as nearly always; else bytes. ``text`` has no surrogates."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
@@ -12,17 +11,27 @@ from tokpack.pack.view import PackView
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.sentencepiece.charsmap import Charsmap
 from tokpack.runtime.sentencepiece.decoder import Detokenizer, SentencePieceStream
-from tokpack.runtime.sentencepiece.models import Model, make_model
+from tokpack.runtime.sentencepiece.fields import Fields
+from tokpack.runtime.sentencepiece.models import MergeModel, Model, Tokens, make_model
 from tokpack.runtime.sentencepiece.normalizer import Normalizer
+from tokpack.runtime.sentencepiece.unigram import SHORT, UnigramModel
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
 from tokpack.runtime.sentencepiece.words import words as cut_words
 from tokpack.runtime.spans import Spans
+from tokpack.typed import TYPE_CHECKING, Any
 from tokpack.unicode.utf8 import split_characters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokpack.runtime.bulk.sentencepiece import SentencePieceBulk
 
 __all__ = ["SentencePiecePipeline"]
 
 _CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64
+_LONG = 1 << 15  # characters from which on a text goes the bulk way: importing numpy pays off
 
 
 class SentencePiecePipeline:
@@ -45,6 +54,7 @@ class SentencePiecePipeline:
         self._unk = int(facts["unk"])
         self._fallback = bool(view.meta["byte_fallback"])
         self._words: dict[str, list[int]] = {}
+        self._short = _LONG  # characters up to which a text is cut into fields
         (step,) = view.meta["normalizer"]
         (back,) = view.meta["decoder"]
         if step["kind"] != "sentencepiece-normalizer" or back["kind"] != "sentencepiece-decoder":
@@ -88,14 +98,78 @@ class SentencePiecePipeline:
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`; EncodeError for a str with lone surrogates."""
-        normalized = self._normalized(text)
-        if not normalized:
-            return []
-        if isinstance(normalized, str):
-            return self._encode_text(normalized)
-        return self._joined(self._encode_raw(normalized, valid=False))
+        fields = self._fields
+        if fields is not None and isinstance(text, str) and len(text) <= self._short:
+            ids = fields.encode(text)
+            if ids is not None:
+                return self._joined(ids)
+        if len(text) >= _LONG:
+            found: list[int] = self.bulk.encode(text).tolist()
+            return found
+        return self.encode_normalized(self.normalized(text))
 
-    def _normalized(self, text: str | bytes) -> str | bytes:
+    @cached_property
+    def _fields(self) -> Fields | None:
+        """Short texts, where words lie between spaces whatever is around them."""
+        with meta_errors(self._view.file):
+            cut = str(self._facts["cut"])
+            if cut != self._normalizer.fields or not self._user.is_text:
+                return None
+        model = self._model
+        if isinstance(model, MergeModel) and not model.cuts_up:
+            return Fields(self._normalizer, lambda text, size: self.encode_part(text.encode()))
+        if isinstance(model, UnigramModel):
+            self._short = SHORT
+            return Fields(self._normalizer, lambda text, size: self._anywhere(model, text.encode(), size))
+        return None
+
+    def _anywhere(self, model: UnigramModel, text: bytes, size: int) -> list[int] | None:
+        tokens = model.anywhere(text, size)
+        return None if tokens is None else self._ids(text, tokens)
+
+    @cached_property
+    def bulk(self) -> SentencePieceBulk:
+        """The bulk path; needs numpy."""
+        from tokpack.runtime.bulk.sentencepiece import SentencePieceBulk
+
+        return SentencePieceBulk(self._view, self.pieces, self)
+
+    def encode_array(self, text: str | bytes, add_special: bool, parse_special: bool) -> NDArray[np.int32]:
+        """As :meth:`encode`, int32 ``[n]``, with numpy where the text is long enough."""
+        return self.bulk.encode(text)
+
+    @property
+    def user(self) -> PrefixMatcher:
+        """What finds user-defined pieces."""
+        return self._user
+
+    @property
+    def model(self) -> Model:
+        """Normalized text to pieces."""
+        return self._model
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether what is unknown is encoded byte by byte."""
+        return self._fallback
+
+    @property
+    def unknown(self) -> int:
+        """Id of the unknown piece, or -1."""
+        return self._unk
+
+    def encode_normalized(self, normalized: str | bytes) -> list[int]:
+        """Ids of a normalized text; bytes only if it is no text."""
+        if isinstance(normalized, str):
+            return self._encode_text(normalized) if normalized else []
+        return self._joined(self._encode_raw(normalized, valid=False)) if normalized else []
+
+    def encode_part(self, part: bytes) -> list[int]:
+        """Ids of a part of a normalized text, UTF-8; neighbouring unknown pieces are not joined."""
+        return self._encode_raw(part, valid=True)
+
+    def normalized(self, text: str | bytes) -> str | bytes:
+        """What the model gets: str if it is text, as nearly always."""
         if isinstance(text, str):
             _checked(text)
             return self._normalizer.apply(text)
@@ -135,7 +209,10 @@ class SentencePiecePipeline:
 
     def _encode_raw(self, text: bytes, *, valid: bool) -> list[int]:
         """Ids of a normalized text, those of bytes for what is unknown if there is byte fallback."""
-        unk, tokens = self._unk, self._model.encode(text, valid=valid)
+        return self._ids(text, self._model.encode(text, valid=valid))
+
+    def _ids(self, text: bytes, tokens: Tokens) -> list[int]:
+        unk = self._unk
         if not self._fallback:
             return [token if token >= 0 else unk for token, _ in tokens]
         ids: list[int] = []
@@ -156,8 +233,10 @@ class SentencePiecePipeline:
 
     def _joined(self, ids: list[int]) -> list[int]:
         """Neighbouring unknown pieces are one."""
+        if self._fallback:
+            return ids
         unk = self._unk
-        if self._fallback or ids.count(unk) < 2:
+        if ids.count(unk) < 2:
             return ids
         before = -1
         out: list[int] = []

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from typing import Any
 
 from tokpack.pack.pieces import USER_DEFINED, PieceTable
 from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.sentencepiece.words import words
+from tokpack.typed import Any
 from tokpack.unicode.utf8 import character_length
 
-__all__ = ["UnigramModel"]
+__all__ = ["SHORT", "UnigramModel"]
 
 _RESET = 100000.0  # kScoreResetThreshold
 _SAFE = 90000.0  # sums that stay below are not reset within a word
 _ULP = 2.0**-23  # of single precision, relative
 _CACHE = 1 << 16
 _WINDOW = 64  # bytes of text that a cache entry is for, at most
+SHORT = 300  # characters of a text within which :meth:`UnigramModel.anywhere` holds
+_LOWEST = 32.0  # scores of a word for each of its characters, at most, for that
+_FARTHEST = (SHORT + 1) * _LOWEST * 1.01  # so far from 0 is the sum before a word then, rounding included
 
 Edges = tuple[int, list[tuple[int, float, int]]]  # bytes of the character; (length, score, id) of what begins with it
 Tokens = list[tuple[int, int]]
@@ -100,6 +103,25 @@ class UnigramModel:
             out += [(token, base + end) for token, end in tokens] if base else tokens
             base += len(word)
         return out
+
+    def anywhere(self, text: bytes, size: int) -> Tokens | None:
+        """Pieces of words, as they are wherever in a text of SHORT characters they stand; None if that is not so.
+
+        That holds if all of such a text is of this kind. Then the sum before any of its words is bounded, since words
+        that take ``size`` characters of the text add at most ``_LOWEST`` for each of them.
+        """
+        if not self._word_cut:
+            return None
+        out: Tokens = []
+        base, weight = 0, 0.0
+        for word in words(text, self._mark, self._word_cut):
+            tokens, scores, limit = self._words.get(word) or self._learn(word)
+            if not limit > _FARTHEST:
+                return None
+            weight += sum(map(abs, scores))
+            out += [(token, base + end) for token, end in tokens]
+            base += len(word)
+        return out if weight <= size * _LOWEST else None
 
     def _learn(self, word: bytes) -> Word:
         if len(word) > _WINDOW:
