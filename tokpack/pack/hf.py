@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tokpack.errors import UnsupportedError
 from tokpack.ir import BPE, PieceAttr, TokenizerIR, Unigram, WordLevel, WordPiece
-from tokpack.ir.steps import ByteLevel, Dialect, Replace, Split
+from tokpack.ir.steps import ByteLevel, Dialect, Replace, Split, UnicodeScripts
 from tokpack.onig import translate
 from tokpack.pack.hf_tables import normalizer_sections
 from tokpack.pack.symbols import Sections, SymbolTable
@@ -22,15 +22,14 @@ __all__ = ["build_sections"]
 
 
 @lru_cache(maxsize=1)
-def _sets() -> Sections:
+def _sets() -> tuple[Sections, Sections]:
+    """(character sets, scripts)."""
     with np.load(Path(__file__).parents[1] / "unicode" / "hf_sets.npz") as data:
         masks, scripts = (_two_stage(_expand(data[name])) for name in ("masks", "scripts"))
-    return {
-        "hf.sets.index": masks[0],
-        "hf.sets.blocks": masks[1],
-        "hf.scripts.index": scripts[0],
-        "hf.scripts.blocks": scripts[1],
-    }
+    return (
+        {"hf.sets.index": masks[0], "hf.sets.blocks": masks[1]},
+        {"hf.scripts.index": scripts[0], "hf.scripts.blocks": scripts[1]},
+    )
 
 
 def _expand(runs: NDArray[np.uint32]) -> NDArray[np.uint8]:
@@ -74,7 +73,10 @@ def _patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
 
 def _others(ir: TokenizerIR, table: SymbolTable) -> Sections:
     """Everything besides pieces, added tokens and meta."""
-    sections = {**_sets(), **normalizer_sections(ir.normalizer), **_model(ir, table)}
+    sets, scripts = _sets()
+    if any(isinstance(step, UnicodeScripts) for step in ir.pre_tokenizer):
+        sets = sets | scripts
+    sections = {**sets, **normalizer_sections(ir.normalizer), **_model(ir, table)}
     if ir.vocab.scores is not None:
         sections["piece.scores64"] = ir.vocab.scores.astype("<f8").tobytes()
     return sections

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 
 from tokpack.pack.view import PackView
 from tokpack.runtime.hf.fragment import Range
+from tokpack.typed import Any
 
 __all__ = ["ScriptSplitter"]
 
@@ -16,11 +18,16 @@ class ScriptSplitter:
     """The two-stage table ``hf.scripts.*`` of a pack: script number of each code point, 0 for any."""
 
     def __init__(self, view: PackView) -> None:
-        self._index, self._blocks = view.two_stage("hf.scripts")
+        self._view = view
+
+    @cached_property
+    def _table(self) -> tuple[memoryview[Any], memoryview[Any]]:
+        return self._view.two_stage("hf.scripts")  # only packs with such a step have it
 
     def _script(self, char: str) -> int:
+        index, blocks = self._table
         code_point = ord(char)
-        return int(self._blocks[self._index[code_point >> 8] << 8 | code_point & 255])
+        return int(blocks[index[code_point >> 8] << 8 | code_point & 255])
 
     def split(self, text: str) -> list[Range]:
         """Ranges of one script each. What stands before the first script is lost, as in the library."""
