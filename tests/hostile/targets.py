@@ -128,7 +128,7 @@ def _mutate_folder(data: bytes, rng: random.Random) -> bytes:
     if name != "tokenizer.json" or rng.random() < 0.1:
         changed = (mutate.json_tree if name.endswith(".json") else mutate.raw)(files[name].encode("utf-8"), rng)
         files[name] = changed.decode("utf-8", "replace")
-    if rng.random() < 0.05:
+    if len(files) > 1 and rng.random() < 0.05:
         del files[name]
     return json.dumps(files).encode()
 
@@ -214,6 +214,8 @@ def _run_pack(data: bytes, path: Path) -> str:
             verify(path, deep=True)
         if not number % 13:
             summarize(open_subject(path, "tokpack"))
+        if not number % 17:
+            tokpack.convert(path, path.with_name("converted.mtok"), source_format="tokpack", force=True)
     try:
         tokenizer: Tokenizer = tokpack.load(path, "tokpack")
     except TokpackError:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -48,3 +52,80 @@ def test_every_key(name: str) -> None:
                 except TokpackError:
                     continue
     trouble.report()
+
+
+# --- values inside of steps ---
+
+VALUES: tuple[Any, ...] = ("absent", None, 0, -1, 1 << 40, "", "x", b"x", True, 0.5, [], [None], {}, {"kind": "x"})
+
+
+@cache
+def of_each_kind() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Kind of a step, or of a model → (file, options) of a fixture with it."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    names = [path.relative_to(FIXTURES).as_posix() for path in sorted(FIXTURES.rglob("*")) if path.is_file()]
+    for name in names:
+        if not name.endswith((".gguf", ".json", ".model", ".mtok", ".txt")) or "refused" in name:
+            continue
+        options = {"format": "mnn"} if name.endswith(".mtok") else {}
+        try:
+            ir = tokpack.read(FIXTURES / name, **options)
+        except TokpackError:
+            continue
+        steps = [step for place in (ir.normalizer, ir.pre_tokenizer, ir.decoder) for step in place]
+        for part in (*steps, ir.model, ir.post_processor):
+            found.setdefault(f"{ir.reference.value} {type(part).__name__}", (name, options))
+    return found
+
+
+def paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place inside of maps and lists; of long lists the first ones."""
+    items: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))[:4]
+    return [path for key, inner in items for path in ((*before, key), *paths(inner, (*before, key)))]
+
+
+def changed(meta: Any, path: tuple[Any, ...], other: Any) -> Any:
+    tree = copy.deepcopy(meta)
+    place = tree
+    for key in path[:-1]:
+        place = place[key]
+    if other == "absent":
+        del place[path[-1]]
+    else:
+        place[path[-1]] = other
+    return tree
+
+
+def check_places(name: str, options: dict[str, Any], share: float) -> None:
+    seed = int(os.environ["TOKPACK_SEED"])
+    print(f"seed {seed}")
+    rng = random.Random(f"{seed} {name}")
+    pack = build_pack(tokpack.read(FIXTURES / name, **options))
+    meta, trouble = dict(PackView(pack).meta), Trouble()
+    for path in paths(meta):
+        for other in VALUES:
+            if len(path) < 2 or rng.random() >= share:
+                continue
+            view = PackView(pack)
+            view.meta = changed(meta, path, other)
+            with trouble.note(f"{list(path)} = {other!r}"), limit(10):
+                try:
+                    exercise(Tokenizer(view))
+                except TokpackError:
+                    continue
+    trouble.report()
+
+
+def test_places_inside_of_steps() -> None:
+    for name, options in dict.fromkeys((name, tuple(options.items())) for name, options in of_each_kind().values()):
+        check_places(name, dict(options), 0.01)
+
+
+@pytest.mark.slow
+def test_every_place_inside_of_steps() -> None:
+    for name, options in dict.fromkeys((name, tuple(options.items())) for name, options in of_each_kind().values()):
+        check_places(name, dict(options), 1)

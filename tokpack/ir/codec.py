@@ -9,7 +9,7 @@ from typing import Any
 from tokpack.ir import steps
 from tokpack.ir.model import Model
 
-__all__ = ["step_from_plain", "to_plain"]
+__all__ = ["check_types", "step_from_plain", "to_plain"]
 
 
 def to_plain(part: Any, *, skip: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -33,6 +33,15 @@ def _value(value: Any) -> Any:
 
 _KINDS = {cls.kind: cls for cls in vars(steps).values() if isinstance(cls, type) and hasattr(cls, "kind")}
 _ENUMS = {"Dialect": steps.Dialect, "Behavior": steps.Behavior}
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "str": (str,),
+    "bytes": (bytes,),
+    "int": (int,),
+    "float": (int, float),
+    "tuple[int, ...]": (tuple,),
+}
+_PLAIN |= {f"{name} | None": (*kinds, type(None)) for name, kinds in _PLAIN.items()}
 
 
 def step_from_plain(plain: dict[str, Any]) -> Any:
@@ -49,7 +58,22 @@ def step_from_plain(plain: dict[str, Any]) -> Any:
                 for item in value
             )
         values[field.name] = value
-    return cls(**values)
+    return check_types(cls(**values))
+
+
+def check_types(part: Any) -> Any:
+    """A dataclass itself; TypeError unless its plain fields are what they are declared to be."""
+    for field in fields(part):
+        value, declared = getattr(part, field.name), str(field.type)
+        kinds = _PLAIN.get(declared)
+        if kinds is None:
+            continue
+        fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
+        if isinstance(value, tuple):
+            fits = fits and all(isinstance(item, int) for item in value)
+        if not fits:
+            raise TypeError(f"{field.name} of {type(part).__name__} is a {type(value).__name__}, not {declared}")
+    return part
 
 
 def model_plain(model: Model) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tokpack.ir import (
     TokenizerIR,
     Vocab,
 )
-from tokpack.ir.codec import step_from_plain
+from tokpack.ir.codec import check_types, step_from_plain
 from tokpack.ir.steps import Precompiled, SentencePieceDecoder, SentencePieceNormalizer
 from tokpack.pack import layout
 from tokpack.pack.pieces import PieceTable
@@ -49,6 +49,16 @@ def restore(view: PackView) -> TokenizerIR:
 def _restore(view: PackView) -> TokenizerIR:
     meta, about = view.meta, view.about()
     pieces = PieceTable(view)
+    for name in ("piece.offset", "added.offset"):
+        # else the texts together could be far larger than the file
+        offset = np.frombuffer(view.raw(name), dtype="<u4")
+        if (offset[1:] < offset[:-1]).any():
+            raise pieces.damaged(name, "the offsets do not ascend")
+    for name in ("chat_templates", "extras"):
+        if not isinstance(about[name], dict) or not all(isinstance(key, str) for key in about[name]):
+            raise pieces.damaged("about", f"{name} is no map of names")
+    if not all(isinstance(text, str) for text in about["chat_templates"].values()):
+        raise pieces.damaged("about", "a chat template is no text")
     post = meta["post_processor"]
     return TokenizerIR(
         reference=Reference(meta["reference"]),
@@ -94,7 +104,7 @@ def _model(view: PackView, pieces: PieceTable) -> Model:
     plain: dict[str, Any] = dict(view.meta["model"])
     kind = plain.pop("kind")
     if kind != "BPE":
-        made: Model = _MODELS[kind](**plain)
+        made: Model = check_types(_MODELS[kind](**plain))
         return made
     keys = np.frombuffer(view.raw("merge.key"), dtype="<u8")
     rank = np.frombuffer(view.raw("merge.rank"), dtype="<u4")
@@ -103,10 +113,12 @@ def _model(view: PackView, pieces: PieceTable) -> Model:
     texts = [pieces.text(i) for i in range(pieces.symbols)]
     left, right = (by_rank >> np.uint64(32)).tolist(), (by_rank & np.uint64(0xFFFFFFFF)).tolist()
     source_rank = view.array("merge.source_rank")
-    return BPE(
-        merges=tuple((texts[a], texts[b]) for a, b in zip(left, right, strict=True)),
-        ranks=tuple(source_rank) if len(source_rank) else None,
-        **plain,
+    return check_types(  # type: ignore[no-any-return]
+        BPE(
+            merges=tuple((texts[a], texts[b]) for a, b in zip(left, right, strict=True)),
+            ranks=tuple(source_rank) if len(source_rank) else None,
+            **plain,
+        )
     )
 
 

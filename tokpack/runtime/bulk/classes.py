@@ -106,12 +106,21 @@ class CharCodes:
         self.marks = bool((self.table == MARK).any())
         classes = rows[index].reshape(-1)
         self.endings = np.flatnonzero(np.isin(classes, endings)).astype(np.uint32)
+        self._plain_endings = np.zeros(128, dtype=np.bool_)
+        self._plain_endings[self.endings[self.endings < 128]] = True
 
     def _stand_alone(self, alone: NDArray[np.bool_]) -> None:
         """Numbers of the step before; what only the pattern calls a number is ODD."""
         table = self.table
         table[(table == NUMBER) & ~alone] = ODD
         table[alone & (table != NUMBER)] = NUMBER
+
+    def ends_contraction(self, points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Whether each of these is one of :attr:`endings`."""
+        found = self._plain_endings.take(points, mode="clip")
+        beyond = np.flatnonzero(points >= 128)
+        found[beyond] = np.isin(points[beyond], self.endings)
+        return found
 
     def of(self, text: str) -> tuple[NDArray[np.uint8], NDArray[np.unsignedinteger]]:
         """(codes, code points) of a text, ``[n]`` each."""

@@ -77,8 +77,10 @@ class Parts:
 
 def byte_places(raw: bytes, places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Byte offsets of characters of a UTF-8 text; ``places`` may hold the number of characters as the last entry."""
-    lead = np.flatnonzero((np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80)
-    return np.append(lead, len(raw))[places]
+    # read as signed, the bytes inside characters are those below -64; the end counts as a character
+    lead = np.frombuffer(raw + b"\0", dtype=np.int8) >= -64
+    found: NDArray[np.int64] = np.flatnonzero(lead).take(places)
+    return found
 
 
 class WordEncoder:
@@ -127,12 +129,12 @@ class WordEncoder:
     def _chunk(self, text: str, begins: NDArray[np.bool_], points: NDArray[np.unsignedinteger]) -> Chunk:
         raw = text.encode("utf-8", "surrogatepass")
         if len(raw) == len(text):
-            return Chunk(raw, np.append(np.flatnonzero(begins), len(raw)))
+            return Chunk(raw, _places(begins))
         cut = begins
         if self._pairs is not None:
             cut = begins.copy()
             cut[self._pairs.places(points)] = True
-        starts = np.append(np.flatnonzero(cut), len(text))
+        starts = _places(cut)
 
         def parts() -> NDArray[np.bool_]:
             whole = np.append(begins, True)
@@ -140,6 +142,15 @@ class WordEncoder:
             return inner
 
         return Chunk(raw, byte_places(raw, starts), parts)
+
+
+def _places(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where words begin, and the end."""
+    count = int(np.count_nonzero(begins))
+    places = np.empty(count + 1, dtype=np.int64)
+    places[:count] = np.flatnonzero(begins)
+    places[count] = len(begins)
+    return places
 
 
 def by_pieces(text: str, ends: Iterable[int]) -> Words:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["ByteGather", "as_ids"]
 
 _BLOCK = 1 << 15  # ids whose bytes are gathered at a time, so that the places stay in the cache
+_BYTES = 1 << 22  # bytes that are gathered at a time: each has a place of 8 bytes, and pieces may be long
 
 
 def as_ids(ids: Any) -> NDArray[np.int64] | None:
@@ -74,6 +75,12 @@ class ByteGather:
 def _gather(known: _Known, ids: NDArray[np.int64]) -> bytes:
     sizes = known.sizes.take(ids)
     ends = np.cumsum(sizes, dtype=np.int64)
+    if ends[-1] > _BYTES:
+        if len(ids) == 1:
+            begin = int(known.begins[ids[0]])
+            return known.blob[begin : begin + int(sizes[0])].tobytes()
+        half = len(ids) // 2
+        return _gather(known, ids[:half]) + _gather(known, ids[half:])
     shift = known.begins.take(ids) - (ends - sizes)
     places = np.repeat(shift, sizes)
     places += np.arange(len(places))

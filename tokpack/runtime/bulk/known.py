@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+
+from tokpack.records import dataclass
+from tokpack.typed import Any
 
 __all__ = [
     "PATTERNS",
@@ -26,21 +27,33 @@ class Rules:
         digits: numbers in a word: 0 for any, else at most so many.
         last_run: white space that ends the text is one word (``\\s++$``).
         alone: numbers are cut out by a step of their own before the pattern.
+        suffixes: contractions go with the word before them (``o200k``).
     """
 
     family: str
     digits: int = 0
     last_run: bool = False
     alone: bool = False
+    suffixes: bool = True
 
 
 _CASELESS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _TAIL = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-_O200K = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + _CASELESS + "?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + _CASELESS + "?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _TAIL
-)
+
+
+def _o200k(suffix: str, numbers: str) -> str:
+    return (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        + suffix
+        + r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+        + suffix
+        + "|"
+        + numbers
+        + r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
+        + _TAIL
+    )
+
+
 _QWEN35 = r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
 
 
@@ -60,7 +73,8 @@ PATTERNS: dict[str, Rules] = {
     _cl100k(r"\p{N}"): Rules("cl100k", digits=1),
     _CASELESS + _QWEN35 + _TAIL: Rules("cl100k", digits=1),
     _POSSESSIVE: Rules("cl100k", digits=3, last_run=True),
-    _O200K: Rules("o200k", digits=3),
+    _o200k(_CASELESS + "?", r"\p{N}{1,3}"): Rules("o200k", digits=3),
+    _o200k("", r"\p{N}"): Rules("o200k", digits=1, suffixes=False),
 }
 
 # llama.cpp's hand-written splitters

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokpack.runtime.bulk.bpe import WIDTHS, BatchMerger
+from tokpack.runtime.bulk.memory import KeyedWords
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +69,8 @@ class BatchResolver:
             return one_by_one(self._scalar, words)
         if self._merger is None:
             self._merger = self._make()
+        if isinstance(words, KeyedWords):
+            return self._merge(self._merger, words.matrix, words.sizes, words, None)
         sizes = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
         raw = np.frombuffer(b"".join(words) + bytes(WIDTHS[-1]), dtype=np.uint8)
         starts = np.cumsum(sizes) - sizes
@@ -90,7 +93,7 @@ class BatchResolver:
         matrix: NDArray[np.uint8],
         sizes: NDArray[np.int64],
         words: Sequence[bytes],
-        chosen: NDArray[np.int64],
+        chosen: NDArray[np.int64] | None,
     ) -> Resolved:
         flat, counts = merger.merge(matrix, sizes)
         odd = np.zeros(len(sizes), dtype=np.bool_)
@@ -103,7 +106,8 @@ class BatchResolver:
         if not odd.any():
             return flat, counts
         scalar = np.flatnonzero(odd)
-        redone = one_by_one(self._scalar, [words[at] for at in chosen[scalar].tolist()])
+        which = scalar if chosen is None else chosen[scalar]
+        redone = one_by_one(self._scalar, [words[at] for at in which.tolist()])
         kept = np.flatnonzero(~odd)
         good = flat[np.repeat(~odd, counts)]
         return in_order([(kept, (good, counts[kept])), (scalar, redone)], len(sizes))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tokpack.runtime.bulk.classes import BLANK, BOTH, LINE, LOWER, MARK, NUMBER, ODD, OTHER, SPACE, UPPER, CharCodes
 from tokpack.runtime.bulk.known import Rules
+from tokpack.runtime.bulk.neighbours import EITHER, LINE_AFTER_BLANK, NUMBERS, begins_of, flags_of, pair_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "WordStarts", "chunks"]
 
-CHUNK = 1 << 16  # characters
+CHUNK = 1 << 17  # characters
 # a space between two letters, or a letter before a full stop or comma: a boundary in every family, whatever is around
 _SURE = re.compile(r"(?<=[A-Za-z]) (?=[A-Za-z])|(?<=[A-Za-z一-龥])[,.;。，、](?!')")
 _APOSTROPHE, _SLASH = 0x27, 0x2F
+_FEW = 200  # line ends behind blanks up to which each is looked at on its own
+_LINE, _BLANKS = bytes([LINE]), bytes([BLANK, SPACE])
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
@@ -58,6 +61,7 @@ class WordStarts:
     def __init__(self, rules: Rules, codes: CharCodes) -> None:
         self._rules = rules
         self._codes = codes
+        self._pairs = pair_table(rules)
 
     def starts(self, text: str, *, last: bool = True) -> Places | None:
         """As :meth:`begins`, the places."""
@@ -74,7 +78,7 @@ class WordStarts:
         codes, points = self._codes.of(text)
         if self._codes.odd and (codes == ODD).any():
             return None
-        begins = _FAMILIES[self._rules.family](codes, points, self._rules, self._codes)
+        begins = _FAMILIES[self._rules.family](codes, points, self._rules, self._codes, self._pairs)
         if begins is None:
             return None
         if self._rules.last_run and last:
@@ -82,30 +86,16 @@ class WordStarts:
         return begins, points
 
 
-def _gpt2(codes: Codes, points: Points, rules: Rules, table: CharCodes) -> Bools:
-    begins = np.empty(len(codes), dtype=np.bool_)
-    begins[0] = True
-    code, before = codes[1:], codes[:-1]
-    white = (codes == BLANK) | (codes == SPACE)
-    solid = ~white
-    if rules.alone:
-        number = codes == NUMBER
-        solid &= ~number
-    # a word goes on with its own kind; a space goes with what follows; the last of a run of white space is cut off
-    begins[1:] = (code != before) & (before != SPACE)
-    inside = begins[1:]
-    inside |= white[1:] & ~white[:-1]
-    inside &= ~(white[1:] & white[:-1])
-    inside[:-1] |= white[1:-1] & white[:-2] & solid[2:]
-    if rules.alone:
-        inside |= number[1:] | number[:-1]
-    _contractions_gpt2(begins, points)
+def _gpt2(codes: Codes, points: Points, rules: Rules, table: CharCodes, pairs: bytes) -> Bools:
+    begins = begins_of(flags_of(codes, pairs))
+    _contractions_gpt2(begins, codes, points)
     return begins
 
 
-def _contractions_gpt2(begins: Bools, points: Points) -> None:
-    at = np.flatnonzero(points == _APOSTROPHE)
-    at = at[begins[at] & (at + 1 < len(points))]
+def _contractions_gpt2(begins: Bools, codes: Codes, points: Points) -> None:
+    found = points == _APOSTROPHE
+    found &= begins
+    at = np.flatnonzero(found[:-1] & (codes[1:] == LOWER))
     if not len(at):
         return
     first, second = points[at + 1], points[np.minimum(at + 2, len(points) - 1)]
@@ -117,60 +107,66 @@ def _contractions_gpt2(begins: Bools, points: Points) -> None:
     _set(begins, at + size)
 
 
-def _cl100k(codes: Codes, points: Points, rules: Rules, table: CharCodes) -> Bools:
-    begins = _common(codes, codes <= BOTH, rules)
-    at = np.flatnonzero(points == _APOSTROPHE)
-    at = at[begins[at] & (at + 1 < len(points))]
+def _cl100k(codes: Codes, points: Points, rules: Rules, table: CharCodes, pairs: bytes) -> Bools:
+    begins, _ = _common(codes, rules, pairs)
+    found = points == _APOSTROPHE
+    found &= begins
+    at = np.flatnonzero(found[:-1] & (codes[1:] <= BOTH))
     if len(at):
         ends = at + _contraction_size(points, at, table)
         _set(begins, ends[ends > at])
     return begins
 
 
-def _common(codes: Codes, letter: Bools, rules: Rules) -> Bools:
-    r"""``X?L+ | N{1,3} | ?O+NL* | \s*NL+ | \s+(?!\S) | \s+`` without cases and contractions; X is not a line end."""
-    begins = np.empty(len(codes), dtype=np.bool_)
-    begins[0] = True
-    number, other, line = codes == NUMBER, codes == OTHER, codes == LINE
-    blank = (codes == BLANK) | (codes == SPACE)
-    opens = other | (codes == SPACE)  # what takes the signs behind it
-    running = np.zeros(len(codes), dtype=np.bool_)  # signs that do not begin their word, so are no X
-    running[1:] = other[1:] & opens[:-1]
-    inside = begins[1:]
-    np.logical_and(letter[1:], number[:-1] | line[:-1] | running[:-1], out=inside)
-    inside |= number[1:] if rules.digits == 1 else number[1:] & ~number[:-1]
-    inside |= other[1:] & ~opens[:-1]
-    inside |= (blank | line)[1:] & (letter | number)[:-1]
-    inside |= blank[1:] & (other | line)[:-1]
-    inside[:-1] |= blank[1:-1] & blank[:-2] & ~(blank | line)[2:]
-    _blanks_before_lines(begins, blank, line, other)
+def _common(codes: Codes, rules: Rules, pairs: bytes) -> tuple[Bools, Codes]:
+    """(where words begin, flags), without contractions and letters of either case."""
+    flags = flags_of(codes, pairs)
+    begins = begins_of(flags)
+    ends = np.flatnonzero(flags & LINE_AFTER_BLANK)
+    if len(ends):
+        _blanks_before_lines(begins, codes, ends)
     if rules.digits > 1:
-        _long_numbers(begins, number, rules.digits)
-    return begins
+        _long_numbers(begins, flags >= NUMBERS, rules.digits)
+    return begins, flags
 
 
-def _blanks_before_lines(begins: Bools, blank: Bools, line: Bools, other: Bools) -> None:
+def _blanks_before_lines(begins: Bools, codes: Codes, ends: Places) -> None:
     """``\\s*[\\r\\n]+`` reaches to the last line end of a run; only line ends right behind signs belong to these."""
-    ends = np.flatnonzero(line[1:] & blank[:-1])
-    if not len(ends):
+    if len(ends) <= _FEW:
+        _few_blanks_before_lines(begins, codes.tobytes(), ends.tolist())
         return
+    blank = (codes == BLANK) | (codes == SPACE)
     first = np.flatnonzero(blank[1:] & ~blank[:-1]) + 1  # where blanks begin; those at 0 begin the text
     if not len(first):
         return
     which = np.searchsorted(first, ends, side="right") - 1
     starts = first[which[which >= 0]]
-    starts = starts[line[starts - 1]]
+    starts = starts[codes[starts - 1] == LINE]
     if len(starts):
+        line = codes == LINE
         lines = np.flatnonzero(line & ~np.concatenate(([False], line[:-1])))
         start = lines[np.searchsorted(lines, starts - 1, side="right") - 1]
-        after_sign = (start > 0) & other[start - 1]
+        after_sign = (start > 0) & (codes[start - 1] == OTHER)
         begins[starts[~after_sign]] = False
 
 
-def _long_numbers(begins: Bools, number: Bools, digits: int) -> None:
-    more = number[digits:].copy()  # numbers with `digits` numbers before them
-    for back in range(1, digits + 1):
-        more &= number[digits - back : len(number) - back]
+def _few_blanks_before_lines(begins: Bools, codes: bytes, ends: list[int]) -> None:
+    for end in ends:
+        line = codes.rfind(_LINE, 0, end)
+        if line < 0 or codes[line + 1 : end].strip(_BLANKS):
+            continue
+        start = line
+        while start > 0 and codes[start - 1] == LINE:
+            start -= 1
+        if start == 0 or codes[start - 1] != OTHER:
+            begins[line + 1] = False
+
+
+def _long_numbers(begins: Bools, numbers: Bools, digits: int) -> None:
+    """Words of numbers have so many at most; ``numbers`` says which come after a number."""
+    more = numbers[digits:].copy()  # numbers with `digits` numbers before them
+    for back in range(1, digits):
+        more &= numbers[digits - back : len(numbers) - back]
     at = np.flatnonzero(more) + digits
     if len(at):
         new = np.flatnonzero(np.concatenate(([True], at[1:] != at[:-1] + 1)))
@@ -178,16 +174,20 @@ def _long_numbers(begins: Bools, number: Bools, digits: int) -> None:
         begins[at[(at - start) % digits == 0]] = True
 
 
-def _o200k(codes: Codes, points: Points, rules: Rules, table: CharCodes) -> Bools | None:
+def _o200k(codes: Codes, points: Points, rules: Rules, table: CharCodes, pairs: bytes) -> Bools | None:
     if table.marks and (codes == MARK).any():
         if ((points[1:] == _SLASH) & (codes[:-1] == LINE)).any():
             return None  # whether marks behind such a slash are letters depends on what is far to the left
         codes = _place_marks(codes)
-    letter = codes <= BOTH
-    begins = _common(codes, letter, rules)
-    unsure = _cases(begins, codes)
-    _tails(begins, codes, points, letter)
-    ends = _suffixes(begins, points, letter, table)
+    begins, flags = _common(codes, rules, pairs)
+    at = np.flatnonzero(flags & EITHER)
+    unsure = bool(len(at))
+    if unsure:
+        _cases(begins, codes, at)
+    _tails(begins, codes, points)
+    if not rules.suffixes:
+        return begins
+    ends = _suffixes(begins, codes, points, table)
     ends = ends[ends < len(codes)]
     if unsure and (codes[ends] == BOTH).any():
         return None  # a word begins behind the contraction, which _cases did not know
@@ -209,13 +209,9 @@ def _place_marks(codes: Codes) -> Codes:
     return out
 
 
-def _cases(begins: Bools, codes: Codes) -> bool:
-    """``[U]*[W]+ | [U]+[W]*``: W are lower, U are upper, BOTH are either. Whether any UPPER follows BOTH."""
+def _cases(begins: Bools, codes: Codes, at: Places) -> None:
+    """``[U]*[W]+ | [U]+[W]*``: W are lower, U are upper, BOTH are either; ``at`` is where UPPER comes after BOTH."""
     upper = codes == UPPER
-    begins[1:] |= upper[1:] & (codes[:-1] == LOWER)
-    at = np.flatnonzero(upper[1:] & (codes[:-1] == BOTH)) + 1
-    if not len(at):
-        return False
     both = codes == BOTH
     # runs of BOTH that end at these places
     first = np.flatnonzero(both & ~np.concatenate(([False], both[:-1])))
@@ -224,7 +220,7 @@ def _cases(begins: Bools, codes: Codes) -> bool:
     begins[at[after_lower]] = True
     at = at[~after_lower]
     if not len(at):
-        return True
+        return
     # the others end a word only if no lower letter follows the letters that are upper or both
     ends = np.flatnonzero(~(upper | both))
     which = np.searchsorted(ends, at)
@@ -235,13 +231,14 @@ def _cases(begins: Bools, codes: Codes) -> bool:
         # before the end of those letters the word goes on to the last that can be lower
         last = np.append(stop[1:] != stop[:-1], True) & (codes[stop - 1] == UPPER)
         begins[at[last]] = True
-    return True
 
 
-def _tails(begins: Bools, codes: Codes, points: Points, letter: Bools) -> None:
+def _tails(begins: Bools, codes: Codes, points: Points) -> None:
     r"""``O+[\r\n/]*``: slashes behind line ends that belong to signs."""
+    slashes = np.flatnonzero((points[1:] == _SLASH) & (codes[:-1] == LINE)) + 1
+    if not len(slashes):
+        return
     line = codes == LINE
-    slashes = np.flatnonzero((points[1:] == _SLASH) & line[:-1]) + 1
     done, size = 0, len(codes)
     for slash in slashes.tolist():
         if slash < done:
@@ -257,16 +254,17 @@ def _tails(begins: Bools, codes: Codes, points: Points, letter: Bools) -> None:
             at += 1
         if at < size:
             begins[at] = True
-            if codes[at] == OTHER and at + 1 < size and letter[at + 1]:
+            if codes[at] == OTHER and at + 1 < size and codes[at + 1] <= BOTH:
                 begins[at + 1] = False  # a sign that begins its word
         done = at
 
 
-def _suffixes(begins: Bools, points: Points, letter: Bools, table: CharCodes) -> Places:
+def _suffixes(begins: Bools, codes: Codes, points: Points, table: CharCodes) -> Places:
     """A contraction behind letters goes with them, one for each word. Returns where they end."""
-    at = np.flatnonzero(points == _APOSTROPHE)
-    at = at[(at > 0) & (at + 1 < len(points))]
-    at = at[letter[at - 1]] if len(at) else at
+    found = points == _APOSTROPHE
+    letter = codes <= BOTH
+    found[1:] &= letter[:-1]
+    at = np.flatnonzero(found[1:-1] & letter[2:]) + 1
     if not len(at):
         return at
     size = _contraction_size(points, at, table)
@@ -294,7 +292,7 @@ def _every_other(at: Places, size: Places) -> tuple[Places, Places]:
 def _contraction_size(points: Points, at: Places, table: CharCodes) -> Places:
     """Characters of the contraction at each apostrophe that has a character behind it, 0 for none; in any case."""
     first, second = points[at + 1], points[np.minimum(at + 2, len(points) - 1)]
-    size = np.where(np.isin(first, table.endings), 2, 0)
+    size = np.where(table.ends_contraction(first), 2, 0)
     two = _pair(first | 0x20, second | 0x20) & (at + 2 < len(points)) & (first < 128) & (second < 128)
     size[two] = 3
     return size
@@ -328,9 +326,9 @@ def _one_last_run(begins: Bools, codes: Codes) -> None:
     begins[at + 1 :] = False
 
 
-_FAMILIES: dict[str, Callable[[Codes, Points, Rules, CharCodes], Bools | None]] = {
+_FAMILIES: dict[str, Callable[[Codes, Points, Rules, CharCodes, bytes], Bools | None]] = {
     "gpt2": _gpt2,
     "cl100k": _cl100k,
     "o200k": _o200k,
 }
-assert LOWER < UPPER < BOTH < NUMBER  # _common takes a code up to BOTH for a letter
+assert LOWER < UPPER < BOTH < NUMBER  # a code up to BOTH is taken for a letter

@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.runtime.bulk.keys import LIMITS, Overlap, padded
+from tokpack.runtime.bulk.keys import LIMITS, Keys, Overlap, padded
+from tokpack.runtime.bulk.memory import Memory, Static
 from tokpack.runtime.bulk.table import ABSENT, Table
 
 if TYPE_CHECKING:
@@ -21,10 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunk", "Resolver", "Static", "WordIds", "nothing_known", "static_tables"]
 
-_REMEMBERED = 1 << 18  # words of a table besides the pieces, and long words
-_POOL = 1 << 22  # ids of remembered words
 _GROUP = 1 << 21  # bytes of text whose new words are resolved together
-_GIVEN = 1 << 60  # size of a word that is not looked up
+_GIVEN = 1 << 40  # size of a word that is not looked up
+_MISSED = 1 << 13  # words from which on a search in the tables is worth its while
 _LONG = 256  # bytes; longer words are not remembered
 
 # words → (their ids laid end to end, how many each has)
@@ -54,101 +55,11 @@ def static_tables(
     return tuple(tables)
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
-    """What is known from the start; shared between threads.
-
-    Attributes:
-        tables: of :func:`static_tables`.
-        whole: pieces that a word becomes, but not a part of a word that is equal to it; their values in the tables are
-            the complements of their numbers here.
-        flat, counts: what such a part becomes.
-    """
-
-    tables: tuple[Table, ...]
-    whole: NDArray[np.int32]
-    flat: NDArray[np.int32]
-    counts: NDArray[np.int64]
-
-
 def nothing_known() -> Static:
     """No words."""
     none = np.zeros(0, dtype=np.int32)
     tables = tuple(Table(limit // 8, 8) for limit in LIMITS)
     return Static(tables, none, none, none.astype(np.int64))
-
-
-class _Memory:
-    """What one thread remembers.
-
-    A value is an id, or below 0 the complement of a number of :attr:`places`.
-    """
-
-    def __init__(self, static: Static) -> None:
-        self._static = static
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all but the pieces."""
-        self.tables = list(self._static.tables)
-        self._own = [False] * len(self.tables)
-        self.long: dict[bytes, int] = {}
-        self.pool: NDArray[np.int32] = np.empty(1 << 12, dtype=np.int32)
-        self.filled = 0
-        self.places: NDArray[np.int64] = np.empty(
-            (1 << 10, 2), dtype=np.int64
-        )  # where the ids of a word begin, how many there are
-        self.numbers = 0
-        if len(self._static.counts):
-            ends = np.cumsum(self._static.counts)
-            self._append(self._static.flat, ends - self._static.counts, self._static.counts)
-
-    def full(self) -> bool:
-        """Whether it is time to forget."""
-        bound = _REMEMBERED
-        return self.filled > _POOL or self.numbers > bound or len(self.long) > bound
-
-    def add(self, index: int, key: tuple[NDArray[np.uint64], ...], values: NDArray[np.int32]) -> None:
-        """Remember words of a table."""
-        table = self.tables[index]
-        if not self._own[index] or table.room < len(values):
-            table = self.tables[index] = table.copy(len(values) + (table.used >> 1))
-            self._own[index] = True
-        table.insert(key, values)
-
-    def values(self, flat: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.int32]:
-        """A value for each word."""
-        ends = np.cumsum(counts)
-        begins = ends - counts
-        values = np.empty(len(counts), dtype=np.int32)
-        single = counts == 1
-        # llama.cpp gives the id -1 where a vocabulary has no unknown piece
-        single[single] = flat[begins[single]] >= 0
-        values[single] = flat[begins[single]]
-        several = np.flatnonzero(~single)
-        if len(several):
-            first = self._append(flat, begins[several], counts[several])
-            values[several] = ~np.arange(first, first + len(several), dtype=np.int32)
-        return values
-
-    def _append(self, flat: NDArray[np.int32], begins: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-        first, size = self.numbers, len(flat)
-        self.pool = _room(self.pool, self.filled, size)
-        self.places = _room(self.places, first, len(counts))
-        self.pool[self.filled : self.filled + size] = flat
-        self.places[first : first + len(counts), 0] = begins + self.filled
-        self.places[first : first + len(counts), 1] = counts
-        self.filled += size
-        self.numbers += len(counts)
-        return first
-
-
-def _room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
-    if used + more <= len(array):
-        return array
-    larger = np.empty((2 * (used + more), *array.shape[1:]), dtype=array.dtype)
-    larger[:used] = array[:used]
-    return larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +83,51 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A chunk on its way: ``missing`` has (number of the table, places in ``values``, words, keys)."""
+    """A chunk on its way.
+
+    Attributes:
+        long: words that are too long for the tables.
+    """
+
+    chunk: Chunk
+    values: NDArray[np.int32]
+    long: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Some:
+    """Words of a chunk whose values are not known yet: where these go, keys, sizes."""
 
     values: NDArray[np.int32]
-    parts: Callable[[], NDArray[np.bool_]] | None
-    missing: list[tuple[int, NDArray[np.int64], list[bytes], tuple[NDArray[np.uint64], ...]]]
+    which: NDArray[np.int64]
+    key: Keys
+    sizes: NDArray[np.int64]
+
+    def take(self, at: NDArray[np.int64]) -> _Some:
+        return _Some(self.values, self.which.take(at), tuple(part.take(at) for part in self.key), self.sizes.take(at))
+
+
+class _Group:
+    """Chunks whose new words are resolved together.
+
+    Attributes:
+        size: bytes of the chunks.
+        works: the chunks.
+        missed: words that are not in the fronts, for each table.
+        many: how many they are.
+        new: words that are in no table, for each table.
+    """
+
+    def __init__(self) -> None:
+        self.size = self.many = 0
+        self.works: list[_Work] = []
+        self.missed: list[list[_Some]] = [[] for _ in LIMITS]
+        self.new: list[list[_Some]] = [[] for _ in LIMITS]
+
+    def miss(self, index: int, some: _Some) -> None:
+        if len(some.which):
+            self.missed[index].append(some)
+            self.many += len(some.which)
 
 
 class WordIds:
@@ -193,14 +144,6 @@ class WordIds:
         self.group = _GROUP
         self._local = threading.local()
 
-    def _memory(self) -> _Memory:
-        memory: _Memory | None = getattr(self._local, "memory", None)
-        if memory is None:
-            memory = self._local.memory = _Memory(self._static)
-        elif memory.full():
-            memory.reset()
-        return memory
-
     def force(self, few: int, group: int) -> None:
         """Start anew with other limits, for tests."""
         self._local = threading.local()
@@ -213,68 +156,73 @@ class WordIds:
 
         New words of several chunks are resolved together: a round of merging costs the same for few words as for many.
         """
-        group: list[_Work] = []
-        memory, size = self._memory(), 0
+        # nobody else's until the end, and forgotten if that is not reached: words may be left without their ids
+        memory = self._local.__dict__.pop("memory", None) or Memory(self._static)
+        group = _Group()
         for chunk in chunks:
-            group.append(self._look_up(memory, chunk))
-            size += len(chunk.raw)
-            if size >= self.group:
+            self._look_up(memory, chunk, group)
+            if group.many >= _MISSED:
+                _search(memory, group)
+            if group.size >= self.group:
                 yield from self._finish(memory, group)
-                group, memory, size = [], self._memory(), 0
+                group = _Group()
+                if memory.full():
+                    memory = Memory(self._static)
         yield from self._finish(memory, group)
+        if not memory.full():
+            self._local.memory = memory
 
-    def _look_up(self, memory: _Memory, chunk: Chunk) -> _Work:
-        """Values of the words that are known."""
-        raw, starts = chunk.raw, chunk.places[:-1]
-        sizes = np.diff(chunk.places)
+    def _look_up(self, memory: Memory, chunk: Chunk, group: _Group) -> None:
+        """Values of the words that were seen of late."""
+        starts = chunk.places[:-1]
+        sizes = chunk.places[1:] - starts
         if chunk.gaps is not None:
-            starts, sizes = starts[~chunk.gaps], sizes[~chunk.gaps]
-        overlap = Overlap(padded(raw))
-        values = np.full(len(starts), ABSENT, dtype=np.int32)
+            kept = ~chunk.gaps
+            starts, sizes = starts[kept], sizes[kept]
         if chunk.given is not None:
-            values[chunk.given[0]] = chunk.given[1]
             sizes[chunk.given[0]] = _GIVEN
-        work = _Work(values, chunk.parts, [])
-        shorter = 0
-        for index, limit in enumerate(LIMITS):
-            chosen = np.flatnonzero(sizes <= limit if not shorter else (sizes > shorter) & (sizes <= limit))
-            shorter = limit
-            if not len(chosen):
-                continue
-            key = overlap.keys(starts.take(chosen), sizes.take(chosen), limit)
-            found = memory.tables[index].find(key)
-            values[chosen] = found
-            missing = np.flatnonzero(found == ABSENT)
-            if len(missing):
-                which = chosen[missing]
-                words = _slices(raw, starts[which], sizes[which])
-                work.missing.append((index, which, words, tuple(part[missing] for part in key)))
-        chosen = np.flatnonzero((sizes > shorter) & (sizes < _GIVEN))
-        if len(chosen):
-            work.missing.append((len(LIMITS), chosen, _slices(raw, starts[chosen], sizes[chosen]), ()))
-        return work
+        overlap = memory.overlap = Overlap(padded(chunk.raw), memory.overlap)
+        key = overlap.keys(starts, sizes, LIMITS[0])
+        values, missed = memory.front(0, key)
+        size = sizes.take(missed)
+        fits = size <= LIMITS[0]
+        short, rest, size = missed[fits], missed[~fits], size[~fits]
+        group.miss(0, _Some(values, short, (key[0].take(short),), sizes.take(short)))
+        for index in range(1, len(LIMITS)):
+            fits = size <= LIMITS[index]
+            chosen, those = rest[fits], size[fits]
+            rest, size = rest[~fits], size[~fits]
+            if len(chosen):
+                key = overlap.keys(starts.take(chosen), those, LIMITS[index])
+                values[chosen], missed = memory.front(index, key)
+                group.miss(index, _Some(values, chosen, key, those).take(missed))
+        if chunk.given is not None:
+            rest = rest[size < _GIVEN]
+            values[chunk.given[0]] = chunk.given[1]
+        group.works.append(_Work(chunk, values, rest))
+        group.size += len(chunk.raw)
 
-    def _finish(self, memory: _Memory, group: list[_Work]) -> Iterator[NDArray[np.int32]]:
+    def _finish(self, memory: Memory, group: _Group) -> Iterator[NDArray[np.int32]]:
         """Resolve the new words of these chunks and lay out the ids."""
-        for index in range(len(LIMITS) + 1):
-            found = [(work, *missing[1:]) for work in group for missing in work.missing if missing[0] == index]
-            if not found:
+        _search(memory, group)
+        left = [(work.chunk, work.values, work.long) for work in group.works if len(work.long)]
+        for index, new in enumerate(group.new):
+            if not new:
                 continue
-            words = [word for _, _, some, _ in found for word in some]
-            if index < len(LIMITS):
-                parts = zip(*(key for *_, key in found), strict=True)
-                values = self._learn(memory, words, index, tuple(map(np.concatenate, parts)))
-            else:
-                values = self._long(memory, words)
-            at = 0
-            for work, which, some, _ in found:
-                work.values[which] = values[at : at + len(some)]
-                at += len(some)
-        for work in group:
+            given = memory.learn(index, *_together(new), self._resolve)
+            for some, values in _apart(new, given):
+                some.values[some.which] = values
+                none = some.which[values == ABSENT]
+                if len(none):
+                    chunk = next(work.chunk for work in group.works if work.values is some.values)
+                    left.append((chunk, some.values, none))
+        if left:
+            self._long(memory, left)
+        for work in group.works:
             values = work.values
             several = np.flatnonzero(values < 0)
             if len(self._static.whole) and len(several):
-                several = self._whole(values, several, work.parts)
+                several = self._whole(values, several, work.chunk.parts)
             yield _lay_out(values, several, memory)
 
     def _whole(
@@ -290,28 +238,18 @@ class WordIds:
         values[several[found]] = self._static.whole.take(numbers[found])
         return several[~found]
 
-    def _learn(
-        self, memory: _Memory, words: list[bytes], index: int, key: tuple[NDArray[np.uint64], ...]
-    ) -> NDArray[np.int32]:
-        number: dict[bytes, int] = {}
-        for word in words:
-            number.setdefault(word, len(number))
-        which = np.fromiter(map(number.__getitem__, words), dtype=np.int64, count=len(words))
-        values = memory.values(*self._resolve(list(number)))
-        first = np.empty(len(number), dtype=np.int64)
-        first[which[::-1]] = np.arange(len(which) - 1, -1, -1)
-        memory.add(index, tuple(part[first] for part in key), values)
-        return values.take(which)
-
-    def _long(self, memory: _Memory, words: list[bytes]) -> NDArray[np.int32]:
+    def _long(self, memory: Memory, left: list[tuple[Chunk, NDArray[np.int32], NDArray[np.int64]]]) -> None:
+        """Words that no table takes: where they are, and where their values go."""
         known = memory.long
-        new = [word for word in dict.fromkeys(words) if word not in known]
+        texts = [_slices(chunk, which) for chunk, _, which in left]
+        new = [word for word in dict.fromkeys(chain.from_iterable(texts)) if word not in known]
         if new:
-            values = memory.values(*self._resolve(new)).tolist()
+            values = memory.settle(*self._resolve(new)).tolist()
             fresh = dict(zip(new, values, strict=True))
             known.update((word, value) for word, value in fresh.items() if len(word) <= _LONG)
             known = {**fresh, **known} if len(fresh) * 4 > len(known) else _Both(fresh, known)
-        return np.fromiter(map(known.__getitem__, words), dtype=np.int32, count=len(words))
+        for (_, target, which), words in zip(left, texts, strict=True):
+            target[which] = np.fromiter(map(known.__getitem__, words), dtype=np.int32, count=len(words))
 
 
 class _Both(dict[bytes, int]):
@@ -325,31 +263,66 @@ class _Both(dict[bytes, int]):
         return self._second[word]
 
 
-def _slices(raw: bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[bytes]:
-    stops = (starts + sizes).tolist()
-    return [raw[start:stop] for start, stop in zip(starts.tolist(), stops, strict=True)]
+def _search(memory: Memory, group: _Group) -> None:
+    """Look up in the tables what the fronts did not have."""
+    for index, missed in enumerate(group.missed):
+        if not missed:
+            continue
+        key, _ = _together(missed)
+        for some, values in _apart(missed, memory.find(index, key)):
+            some.values[some.which] = values
+            none = np.flatnonzero(values == ABSENT)
+            if len(none):
+                group.new[index].append(some.take(none))
+        missed.clear()
+    group.many = 0
 
 
-def _lay_out(values: NDArray[np.int32], several: NDArray[np.int64], memory: _Memory) -> NDArray[np.int32]:
+def _together(parts: list[_Some]) -> tuple[Keys, NDArray[np.int64]]:
+    """(keys, sizes) of all words."""
+    key = tuple(map(np.concatenate, zip(*(some.key for some in parts), strict=True)))
+    return key, np.concatenate([some.sizes for some in parts])
+
+
+def _apart(parts: list[_Some], values: NDArray[np.int32]) -> Iterator[tuple[_Some, NDArray[np.int32]]]:
+    """Each with its values."""
+    at = 0
+    for some in parts:
+        yield some, values[at : at + len(some.which)]
+        at += len(some.which)
+
+
+def _slices(chunk: Chunk, which: NDArray[np.int64]) -> list[bytes]:
+    begins, ends = chunk.places[:-1], chunk.places[1:]
+    if chunk.gaps is not None:
+        begins, ends = begins[~chunk.gaps], ends[~chunk.gaps]
+    raw = chunk.raw
+    return [raw[at:end] for at, end in zip(begins.take(which).tolist(), ends.take(which).tolist(), strict=True)]
+
+
+def _lay_out(values: NDArray[np.int32], several: NDArray[np.int64], memory: Memory) -> NDArray[np.int32]:
     """The ids of all words end to end; ``several`` are those that have not one."""
     if not len(several):
         return values
-    places = memory.places.take(~values.take(several), axis=0)
-    counts = np.ones(len(values), dtype=np.int64)
-    counts[several] = places[:, 1]
-    ends = np.cumsum(counts)
-    out = np.empty(int(ends[-1]), dtype=np.int32)
-    begins = ends - counts
-    if int(places[:, 1].min()):
-        out[begins] = values  # first ids of words that have several are overwritten below
-    else:
-        some = counts > 0
-        out[begins[some]] = values[some]
-    inner = places[:, 1]
-    total = int(inner.sum())
-    skip = np.cumsum(inner) - inner
+    numbers = ~values.take(several)
+    inner = memory.counts.take(numbers).astype(np.int64)
+    if not int(inner.min()):
+        none = inner == 0
+        kept = np.ones(len(values), dtype=np.bool_)
+        kept[several[none]] = False
+        several = (several - np.cumsum(none))[~none]
+        values, numbers, inner = values[kept], numbers[~none], inner[~none]
+    ends = np.cumsum(inner)
+    skip = ends - inner
+    total = int(ends[-1]) if len(ends) else 0
     step = np.arange(total)
-    out[np.repeat(begins.take(several) - skip, inner) + step] = memory.pool.take(
-        np.repeat(places[:, 0] - skip, inner) + step
-    )
+    places = np.repeat(several - np.arange(len(several)), inner)
+    places += step
+    single = np.ones(len(values) - len(several) + total, dtype=np.bool_)
+    single[places] = False
+    single[several + (skip - np.arange(len(several)))] = True  # the first ids, written twice
+    out = np.empty(len(single), dtype=np.int32)
+    out[single] = values
+    step += np.repeat(memory.begins.take(numbers) - skip, inner)
+    out[places] = memory.pool.take(step)
     return out

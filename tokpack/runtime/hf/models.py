@@ -10,6 +10,7 @@ from tokpack.pack.pieces import NORMAL, PieceTable
 from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import Merger
+from tokpack.runtime.errors import bytes_of
 
 __all__ = ["BpeModel", "Model", "UnigramModel", "WordPieceModel", "make_model"]
 
@@ -77,8 +78,8 @@ class BpeModel(Model):
         super().__init__(view, pieces, plain)
         self._merger = Merger(view, pieces)
         self._ignore_merges = bool(plain["ignore_merges"])
-        self._prefix = bytes(plain["continuing_subword_prefix"]).decode()
-        self._suffix = bytes(plain["end_of_word_suffix"]).decode()
+        self._prefix = bytes_of(plain, "continuing_subword_prefix").decode()
+        self._suffix = bytes_of(plain, "end_of_word_suffix").decode()
         self._fuse = bool(plain["fuse_unk"])
 
     def encode(self, word: str) -> Tokens:
@@ -246,7 +247,7 @@ class WordPieceModel(Model):
     def __init__(self, view: PackView, pieces: PieceTable, plain: Mapping[str, Any]) -> None:
         super().__init__(view, pieces, plain)
         self._trie = Trie.of(view, "trie")
-        self._prefix = bytes(plain["continuing_subword_prefix"])
+        self._prefix = bytes_of(plain, "continuing_subword_prefix")
         self._longest = int(plain["max_input_chars_per_word"])
 
     def encode(self, word: str) -> Tokens:
