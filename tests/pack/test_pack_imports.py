@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tokpack
+from tests.conftest import ROOT
 from tests.pack.helpers import FIXTURES
 
 
@@ -63,3 +64,57 @@ def test_using_a_pack_imports_no_numpy_and_no_reader(tmp_path: Path, name: str, 
 def test_reading_a_gguf_does_not_import_its_slow_reader() -> None:
     found = modules_after("import tokpack; tokpack.load(sys.argv[1])", str(FIXTURES / "demo.gguf"))
     assert not found & {"gguf", "click"}
+
+
+# what the first ids of a process may import besides tokpack: regular expressions and what they need, and C modules
+ALLOWED = {"re", "sre_compile", "sre_constants", "sre_parse", "enum", "types", "functools", "collections", "operator"}
+ALLOWED |= {"keyword", "reprlib", "itertools", "copyreg", "bisect", "heapq", "struct", "mmap", "zlib", "array", "math"}
+ALLOWED |= {"__future__", "os", "posixpath", "ntpath", "genericpath", "stat"}  # the latter by site, too
+FIRST_IDS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+before = set(sys.modules)
+import tokpack
+tokpack.load(sys.argv[2]).encode("Hello world 123, don't\\n  <s> \\u00e9")
+print("\\n".join(set(sys.modules) - before))
+"""
+
+
+def sources() -> list[Path]:
+    """One file of each kind of model."""
+    folders = [FIXTURES, FIXTURES / "hf", FIXTURES / "sentencepiece", FIXTURES / "tiktoken"]
+    files = [
+        path for folder in folders for path in sorted(folder.glob("*")) if path.suffix in (".gguf", ".json", ".model")
+    ]
+    chosen: dict[tuple[str, ...], Path] = {}
+    for path in files:
+        if "refused" not in path.name and "golden" not in path.name and path.stat().st_size < 200_000:
+            try:
+                ir = tokpack.read(path)
+                tokpack.load(path)
+            except tokpack.TokpackError:
+                continue
+            kinds = (
+                ir.reference.value,
+                type(ir.model).__name__,
+                *(type(step).__name__ for step in ir.pre_tokenizer[:1]),
+            )
+            chosen.setdefault(kinds, path)
+    return list(chosen.values())
+
+
+def test_the_first_ids_of_a_process_import_little(tmp_path: Path) -> None:
+    """Each of these takes longer to import than a pack to open: typing, dataclasses, pathlib, json, msgpack."""
+    found: dict[str, set[str]] = {}
+    for number, path in enumerate(sources()):
+        pack = tmp_path / f"{number}.tokpack"
+        tokpack.convert(path, pack)
+        # without site, whose own imports depend on what is installed
+        command = [sys.executable, "-S", "-c", FIRST_IDS, str(ROOT), str(pack)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        names = {name.split(".", 1)[0] for name in done.stdout.split()}
+        found[path.name] = {name for name in names - ALLOWED - {"tokpack"} if not name.startswith("_")}
+        if path.suffix == ".gguf":
+            found[path.name] -= {"json"}  # the list of llama.cpp's patterns
+    assert len(found) >= 15
+    assert {name: modules for name, modules in found.items() if modules} == {}

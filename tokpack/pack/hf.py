@@ -54,9 +54,17 @@ def _sources(ir: TokenizerIR) -> list[str]:
 
 
 def build_sections(ir: TokenizerIR, table: SymbolTable) -> tuple[dict[str, Any], Sections]:
-    """({"onig": [[source, translated, whether it can match nothing]]} for the meta section, sections)."""
+    """Entries of the meta section, and sections.
+
+    ``onig`` has [source, translated, whether it can match nothing] of each pattern, ``lowest_score`` (Unigram) the
+    lowest score of the model's own pieces.
+    """
     patterns, sections = _patterns(ir)
-    return {"onig": patterns}, sections | _others(ir, table)
+    meta: dict[str, Any] = {"onig": patterns}
+    if isinstance(ir.model, Unigram) and ir.vocab.scores is not None:
+        own = ir.vocab.scores[(ir.vocab.attrs & PieceAttr.NORMAL) != 0]
+        meta["lowest_score"] = float(own.min()) if len(own) else 0.0
+    return meta, sections | _others(ir, table)
 
 
 def _patterns(ir: TokenizerIR) -> tuple[list[list[Any]], Sections]:
