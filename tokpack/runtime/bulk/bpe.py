@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.runtime.bulk.table import Table
+from tokpack.runtime.bulk.keys import hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,13 +19,68 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_RANK", "WIDTHS", "BatchMerger"]
 
 WIDTHS = (8, 16, 32)  # rows of a matrix; longer words are merged one by one
-_COLUMNS = 1 << 14  # so that the matrices stay in the cache
+_COLUMNS = 1 << 15  # so that the matrices stay in the cache
 _COLUMN_BITS = 5
 LARGEST_RANK = (1 << (31 - _COLUMN_BITS)) - 2
 _NONE = np.int32((1 << 31) - 1)
 _DEAD, _END = -2, -1  # symbols that are none
+_NO_PAIR = -1  # key of an empty slot
+_WINDOW = 6  # slots behind the first one that are looked at together
+_FARTHEST = 60  # slots from its own that a pair may be
+_NOTHING = np.int64(int(_NONE) << 32)  # rank and result of no merge
 
-Int32 = "NDArray[np.int32]"
+
+class _Pairs:
+    """Pair of symbols → (rank << _COLUMN_BITS) << 32 | symbol that it becomes.
+
+    Keys and values lie side by side in an open-address table, so that looking one up reads memory at one place.
+    """
+
+    def __init__(self, keys: NDArray[np.uint64], values: NDArray[np.int64]) -> None:
+        self._bits = max(8, (3 * len(keys)).bit_length())
+        slot = hashes((keys,), self._bits)
+        order = np.argsort(slot, kind="stable")
+        slot = slot[order]
+        # linear probing: each in the first slot from its own on that those before it leave
+        step = np.arange(len(slot))
+        place = np.maximum.accumulate(slot - step) + step if len(slot) else slot
+        self._longest = int((place - slot).max(initial=0))
+        if self._longest > _FARTHEST:  # made up for it
+            order = np.argsort(keys, kind="stable")
+            place = np.arange(len(keys))
+        size = max(1 << self._bits, int(place[-1]) + 1 if len(place) else 0) + _WINDOW
+        self._rows = np.full((size, 2), _NO_PAIR, dtype=np.int64)
+        self._rows[place, 0] = keys[order].view(np.int64)
+        self._rows[place, 1] = values[order]
+        self._sorted = keys[order] if self._longest > _FARTHEST else None
+
+    def find(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Values of pairs, none of their symbols below 0; _NOTHING for one without a merge."""
+        key = left.astype(np.int64)
+        key <<= 32
+        key |= right
+        if self._sorted is not None:
+            slot = np.searchsorted(self._sorted, key.view(np.uint64))
+        else:
+            slot = hashes((key.view(np.uint64),), self._bits)
+        rows = self._rows.take(slot, axis=0)
+        found, other = rows[:, 1].copy(), rows[:, 0] != key
+        at = np.flatnonzero(other)
+        found[at] = _NOTHING
+        if self._sorted is not None:
+            return found
+        at = at[rows[:, 0].take(at) != _NO_PAIR]
+        for step in range(1, self._longest + 1, _WINDOW):
+            if not len(at):
+                break
+            rows = self._rows.take(slot.take(at)[:, None] + np.arange(step, step + _WINDOW), axis=0, mode="clip")
+            same = rows[:, :, 0] == key.take(at)[:, None]
+            which, column = np.nonzero(same)
+            found[at[which]] = rows[which, column, 1]
+            on = rows[:, -1, 0] != _NO_PAIR
+            on[which] = False
+            at = at[on]
+        return found
 
 
 class BatchMerger:
@@ -45,21 +100,16 @@ class BatchMerger:
         results: NDArray[np.uint32],
         first: NDArray[np.int32] | None = None,
     ) -> None:
-        self._ranks = np.append(ranks.astype(np.int32) << _COLUMN_BITS, _NONE)
-        self._results = np.append(results.astype(np.int32), np.int32(_END))
-        order = np.argsort(ranks, kind="stable")  # frequent pairs first: they get the slots that are found at once
-        self._pairs = Table.of((keys[order],), order.astype(np.int32))
+        values = ranks.astype(np.int64) << (_COLUMN_BITS + 32)
+        values |= results
+        self._pairs = _Pairs(keys, values)
         self._first = first
         if first is not None:
-            self._of_bytes = self._find(np.repeat(first, 256), np.tile(first, 256))
-
-    def _find(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Where the merge of each pair is in the arrays, -1 for none; symbols below 0 merge with nothing."""
-        key = left.astype(np.int64)
-        key <<= 32
-        key |= right
-        found = self._pairs.find((key.view(np.uint64),))
-        return np.maximum(found, -1, out=found)
+            left, right = np.repeat(first, 256), np.tile(first, 256)
+            able = np.flatnonzero((left >= 0) & (right >= 0))
+            found = np.full(1 << 16, _NOTHING)
+            found[able] = self._pairs.find(left[able], right[able])
+            self._of_bytes = _rank(found), _result(found)
 
     def merge(
         self, matrix: NDArray[np.generic], sizes: NDArray[np.int64]
@@ -86,15 +136,20 @@ class BatchMerger:
         inside = np.arange(width)[:, None] < sizes
         # one row more: the neighbour of the first and the last symbol
         symbols = np.full((width + 1, count), _END, dtype=np.int32)
-        pairs = np.full((width + 1, count), -1, dtype=np.int32)
+        ranks = np.full((width + 1, count), _NONE, dtype=np.int32)
+        results = np.empty((width + 1, count), dtype=np.int32)
         if self._first is None:
             symbols[:width] = np.where(inside, rows, np.int32(_END))
-            pairs[: width - 1] = self._find(symbols[: width - 1].ravel(), symbols[1:width].ravel()).reshape(-1, count)
+            left, right = symbols[: width - 1].ravel(), symbols[1:width].ravel()
+            able = np.flatnonzero((left >= 0) & (right >= 0))
+            found = self._pairs.find(left.take(able), right.take(able))
+            ranks.reshape(-1)[able], results.reshape(-1)[able] = _rank(found), _result(found)
         else:
             symbols[:width] = np.where(inside, self._first.take(rows), np.int32(_END))
-            pairs[: width - 1] = self._of_bytes.take(rows[:-1].astype(np.int32) << 8 | rows[1:])
-            pairs[: width - 1][~inside[1:]] = -1
-        state = _Columns(symbols, pairs, self._ranks)
+            both = rows[:-1].astype(np.int32) << 8 | rows[1:]
+            ranks[: width - 1] = np.where(inside[1:], self._of_bytes[0].take(both), _NONE)
+            results[: width - 1] = self._of_bytes[1].take(both)
+        state = _Columns(symbols, ranks, results)
         out = np.full((count, width), _END, dtype=np.int32)
         names = np.arange(count)
         while True:
@@ -113,43 +168,57 @@ class BatchMerger:
     def _round(self, state: _Columns, row: NDArray[np.int32], column: NDArray[np.int64]) -> None:
         """Merge the symbol in ``row`` with the next one, in each of these columns."""
         count = state.symbols.shape[1]
-        symbols, pairs, ranks = state.symbols.reshape(-1), state.pairs.reshape(-1), state.ranks.reshape(-1)
+        symbols, ranks, results = state.symbols.reshape(-1), state.ranks.reshape(-1), state.results.reshape(-1)
         after, before = state.after.reshape(-1), state.before.reshape(-1)
         at = row * count + column
         right = after.take(at) * count + column
-        merged = self._results.take(pairs.take(at))
+        merged = results.take(at)
         following = after.take(right)
         symbols[at] = merged
         symbols[right] = _DEAD
         ranks[right] = _NONE
+        ranks[at] = _NONE
         after[at] = following
         next_at = following * count + column
         before[next_at] = row
         previous = before.take(at)
         previous_at = previous * count + column
-        left = np.concatenate((symbols.take(previous_at), merged))
-        places = np.concatenate((previous_at, at))
-        found = self._find(left, np.concatenate((merged, symbols.take(next_at))))
-        pairs[places] = found
-        ranks[places] = self._ranks.take(found) | np.concatenate((previous, row))
+        on_left, on_right = symbols.take(previous_at), symbols.take(next_at)
+        some_left, some_right = np.flatnonzero(on_left >= 0), np.flatnonzero(on_right >= 0)
+        found = self._pairs.find(
+            np.concatenate((on_left.take(some_left), merged.take(some_right))),
+            np.concatenate((merged.take(some_left), on_right.take(some_right))),
+        )
+        places = np.concatenate((previous_at.take(some_left), at.take(some_right)))
+        results[places] = _result(found)
         # no pair: all bits set, whatever the row
+        ranks[places] = _rank(found) | np.concatenate((previous.take(some_left), row.take(some_right)))
+
+
+def _rank(found: NDArray[np.int64]) -> NDArray[np.int32]:
+    return (found >> 32).astype(np.int32)
+
+
+def _result(found: NDArray[np.int64]) -> NDArray[np.int32]:
+    return found.astype(np.int32)
 
 
 class _Columns:
     """Words at work; ``[width + 1, n]`` each."""
 
-    def __init__(self, symbols: NDArray[np.int32], pairs: NDArray[np.int32], ranks: NDArray[np.int32]) -> None:
+    def __init__(self, symbols: NDArray[np.int32], ranks: NDArray[np.int32], results: NDArray[np.int32]) -> None:
         rows, count = symbols.shape
         number = np.arange(rows, dtype=np.int32)[:, None]
         self.symbols = symbols
-        self.pairs = pairs  # the merge of a symbol with the next one
-        self.ranks = ranks.take(pairs) | number  # its rank, then its row
+        self.results = results  # what a symbol and the next one become
+        self.ranks = ranks  # the rank of that merge, then the row
+        self.ranks |= number
         self.after = np.repeat(np.minimum(number + 1, rows - 1), count, axis=1)
         self.before = np.repeat(np.where(number > 0, number - 1, rows - 1).astype(np.int32), count, axis=1)
 
     def columns(self, chosen: NDArray[np.int64]) -> _Columns:
         """Some of the words."""
         part = _Columns.__new__(_Columns)
-        for name in ("symbols", "pairs", "ranks", "after", "before"):
+        for name in ("symbols", "results", "ranks", "after", "before"):
             setattr(part, name, np.ascontiguousarray(getattr(self, name)[:, chosen]))
         return part

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunk", "Resolver", "Static", "WordIds", "nothing_known", "static_tables"]
 
-_GROUP = 1 << 21  # bytes of text whose new words are resolved together
+_GROUP = 1 << 22  # bytes of text whose new words are resolved together
 _GIVEN = 1 << 40  # size of a word that is not looked up
 _MISSED = 1 << 13  # words from which on a search in the tables is worth its while
 _LONG = 256  # bytes; longer words are not remembered
