@@ -8,12 +8,14 @@ import numpy as np
 
 from tokpack.pack.pieces import NORMAL, USER_DEFINED, PieceTable
 from tokpack.pack.view import PackView
+from tokpack.runtime.bulk.charsmap import LongMap, moving_characters
 from tokpack.runtime.bulk.encoder import Limits
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.segments import CharResolver, Given, SegmentEncoder
 from tokpack.runtime.bulk.words import WordIds
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.sentencepiece.models import MergeModel
+from tokpack.runtime.sentencepiece.normalizer import Normalizer
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class SentencePieceBulk:
         self.limits = Limits()
         self._pipeline = pipeline
         self._user = pipeline.user
+        self._replace = _long_map(pipeline.normalizer)
         self._encoder: SegmentEncoder | None = None
         with meta_errors(view.file):
             model = pipeline.model
@@ -54,13 +57,22 @@ class SentencePieceBulk:
     def encode(self, text: str | bytes) -> NDArray[np.int32]:
         """Ids of a text, int32 ``[n]``."""
         pipeline, encoder = self._pipeline, self._encoder
-        normalized = pipeline.normalized(text)
+        normalized = pipeline.normalized(text, self._replace if len(text) >= self.limits.fragment else None)
         if encoder is None or isinstance(normalized, bytes) or len(normalized) < self.limits.fragment:
             return np.array(pipeline.encode_normalized(normalized), dtype=np.int32)
         given = Given.of(()) if self._user.empty else _given(self._user, normalized)
         arrays = list(encoder.encode(normalized, self.limits.chunk, given))
         ids = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         return ids if pipeline.falls_back else _joined(ids, pipeline.unknown)
+
+
+def _long_map(normalizer: Normalizer) -> LongMap | None:
+    """None where the charsmap has to be asked for each character."""
+    charsmap = normalizer.charsmap
+    if charsmap is None or charsmap.empty:
+        return None
+    moves = moving_characters(np.frombuffer(charsmap.units, dtype="<u4"))
+    return None if moves is None else LongMap(moves, normalizer.replaced)
 
 
 def _given(user: PrefixMatcher, text: str) -> Given:

@@ -19,19 +19,20 @@ class Charsmap:
 
     Attributes:
         empty: there is no key.
+        units: the double array.
     """
 
     def __init__(self, blob: bytes | memoryview, file: str | None = None) -> None:
         data = bytes(blob)
         size = int.from_bytes(data[:4], "little")
-        self._units = memoryview(data[4 : 4 + size // 4 * 4]).cast("I") if len(data) > 4 + size else memoryview(b"")
+        self.units = memoryview(data[4 : 4 + size // 4 * 4]).cast("I") if len(data) > 4 + size else memoryview(b"")
         self._texts = data[4 + size :]
         self._file = file
-        self.empty = not len(self._units)
+        self.empty = not len(self.units)
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes | None]:
         """(bytes matched, replacement), or (0, None) when no key fits."""
-        units, size, end = self._units, len(self._units), len(text)
+        units, size, end = self.units, len(self.units), len(text)
         if not size:
             return 0, None
         node = _base(units[0])
@@ -60,7 +61,7 @@ class Charsmap:
 
     def reach(self, text: bytes) -> int:
         """How many bytes of ``text`` can be followed: if it is all of them, what comes behind may matter."""
-        units, size = self._units, len(self._units)
+        units, size = self.units, len(self.units)
         if not size:
             return 0
         node = _base(units[0])

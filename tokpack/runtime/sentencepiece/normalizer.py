@@ -8,7 +8,7 @@ what comes out. :meth:`Normalizer.trace` does just that; :meth:`Normalizer.apply
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tokpack.runtime.sentencepiece.charsmap import REPLACEMENT, Charsmap, character_end
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
@@ -104,13 +104,23 @@ class Normalizer:
             at = end
         return b"".join(out[1:]).decode() if at == last else None
 
-    def apply(self, text: str) -> str | bytes:
-        """The normalized text: str if it is valid UTF-8, as nearly always; else bytes. ``text`` has no surrogates."""
+    @property
+    def charsmap(self) -> Charsmap | None:
+        """The table; None if user-defined pieces come before it."""
+        return self._charsmap if self._user is None else None
+
+    def apply(self, text: str, replace: Callable[[str], str | None] | None = None) -> str | bytes:
+        """The normalized text: str if it is valid UTF-8, as nearly always; else bytes.
+
+        Args:
+            text: has no surrogates.
+            replace: another way to the result of :meth:`replaced`.
+        """
         if not text:
             return ""
         if self._user is not None and not self._user.is_text:  # they may split characters
             return self.trace(text.encode())[0]
-        mapped = text if self._charsmap.empty else self._map(text)
+        mapped = text if self._charsmap.empty else (replace or self.replaced)(text)
         if mapped is None or (self._user_spaces and "  " in text):
             return self.trace(text.encode())[0]
         if self._remove:
@@ -122,7 +132,7 @@ class Normalizer:
                 return self.trace(text.encode())[0]
         return out + self._behind
 
-    def _map(self, text: str) -> str | None:
+    def replaced(self, text: str) -> str | None:
         """The text with everything replaced; None when a replacement has a place in the middle of characters, is no
         UTF-8 or holds several spaces in a row, which only :meth:`trace` can treat.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cached_property
 
 from tokpack.errors import EncodeError, UnsupportedError
@@ -168,13 +169,18 @@ class SentencePiecePipeline:
         """Ids of a part of a normalized text, UTF-8; neighbouring unknown pieces are not joined."""
         return self._encode_raw(part, valid=True)
 
-    def normalized(self, text: str | bytes) -> str | bytes:
-        """What the model gets: str if it is text, as nearly always."""
+    @property
+    def normalizer(self) -> Normalizer:
+        """Text to normalized text."""
+        return self._normalizer
+
+    def normalized(self, text: str | bytes, replace: Callable[[str], str | None] | None = None) -> str | bytes:
+        """What the model gets: str if it is text, as nearly always. ``replace``: see :meth:`Normalizer.apply`."""
         if isinstance(text, str):
             _checked(text)
-            return self._normalizer.apply(text)
+            return self._normalizer.apply(text, replace)
         try:
-            return self._normalizer.apply(text.decode())
+            return self._normalizer.apply(text.decode(), replace)
         except UnicodeDecodeError:
             return self._normalizer.trace(text)[0]
 
