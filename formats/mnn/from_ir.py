@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokpack.errors import UnsupportedError
+from tokpack.errors import FormatError, UnsupportedError
 from tokpack.ir import BPE, Reference, TokenizerIR, model, steps
 from tokpack.runtime.mnn.rows import read_rows
 
@@ -64,7 +64,12 @@ def _model_back(ir: TokenizerIR, header: steps.MnnHeader) -> parts.Model:
 
 
 def _rows(raw: bytes) -> tuple[tuple[int, str], ...]:
-    return tuple((code, text.decode("utf-8")) for code, text in read_rows(raw))
+    try:
+        return tuple((code, text.decode("utf-8")) for code, text in read_rows(raw))
+    except ValueError as error:
+        raise FormatError(
+            f"a table of the normalizer is damaged: {error}", hint="convert the tokenizer again"
+        ) from error
 
 
 def _normalizer_back(step: steps.NormalizerStep) -> parts.Normalizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
 
-from tokpack.errors import EncodeError, Location, UnsupportedError
+from tokpack.errors import EncodeError, FormatError, Location, UnsupportedError
 from tokpack.pack.view import PackView, open_pack
 from tokpack.records import dataclass
 from tokpack.runtime.errors import meta_errors
@@ -131,7 +131,12 @@ class Tokenizer:
         if encode_array is not None:
             found: NDArray[np.int32] = encode_array(text, add_special_tokens, parse_special)
             return found
-        return np.array(self._pipeline.encode(text, add_special_tokens, parse_special), dtype=np.int32)
+        ids = self._pipeline.encode(text, add_special_tokens, parse_special)
+        try:
+            return np.array(ids, dtype=np.int32)
+        except OverflowError as error:
+            where, hint = Location(self.view.file), "convert the tokenizer again"
+            raise FormatError(f"the index is damaged: {error}", location=where, hint=hint) from error
 
     def encode_batch(
         self,
