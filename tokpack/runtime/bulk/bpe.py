@@ -64,7 +64,8 @@ class _Pairs:
         else:
             slot = hashes((key.view(np.uint64),), self._bits)
         rows = self._rows.take(slot, axis=0)
-        found, other = rows[:, 1].copy(), rows[:, 0] != key
+        found: NDArray[np.int64] = rows[:, 1].copy()
+        other = rows[:, 0] != key
         at = np.flatnonzero(other)
         found[at] = _NOTHING
         if self._sorted is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ByteGather", "as_ids"]
 
-_BLOCK = 1 << 15  # ids whose bytes are gathered at a time, so that the places stay in the cache
+_BLOCK = 1 << 13  # ids whose bytes are gathered at a time, so that the places stay in the cache
 _BYTES = 1 << 22  # bytes that are gathered at a time: each has a place of 8 bytes, and pieces may be long
 
 
@@ -56,12 +56,16 @@ class ByteGather:
         if int(ids.min()) < 0 or int(ids.max()) >= self._size:
             return None
         known = self._known
-        seen = np.zeros(self._size, dtype=np.bool_)
-        seen[ids] = True
-        new = np.flatnonzero(seen & (known.sizes < 0))
-        if len(new):
-            known = self._known = self._more(known, new.tolist())  # of two threads the last one's stays
-        return b"".join(_gather(known, ids[at : at + _BLOCK]) for at in range(0, len(ids), _BLOCK))
+        out = []
+        for at in range(0, len(ids), _BLOCK):
+            some = ids[at : at + _BLOCK]
+            sizes = known.sizes.take(some)
+            if int(sizes.min()) < 0:
+                new = ids[at:][known.sizes.take(ids[at:]) < 0]
+                known = self._known = self._more(known, np.unique(new).tolist())  # of two threads the last one's stays
+                sizes = known.sizes.take(some)
+            out.append(_gather(known, some, sizes))
+        return b"".join(out)
 
     def _more(self, known: _Known, new: Sequence[int]) -> _Known:
         pieces = [self._piece(token) for token in new]
@@ -72,16 +76,25 @@ class ByteGather:
         return _Known(begins, sizes, np.append(known.blob, np.frombuffer(b"".join(pieces), dtype=np.uint8)))
 
 
-def _gather(known: _Known, ids: NDArray[np.int64]) -> bytes:
-    sizes = known.sizes.take(ids)
+def _gather(known: _Known, ids: NDArray[np.int64], sizes: NDArray[np.int32]) -> bytes:
+    if not int(sizes.min()):
+        some = sizes > 0
+        ids, sizes = ids[some], sizes[some]
+        if not len(ids):
+            return b""
     ends = np.cumsum(sizes, dtype=np.int64)
+    begins = known.begins.take(ids)
     if ends[-1] > _BYTES:
         if len(ids) == 1:
-            begin = int(known.begins[ids[0]])
+            begin = int(begins[0])
             return known.blob[begin : begin + int(sizes[0])].tobytes()
         half = len(ids) // 2
-        return _gather(known, ids[:half]) + _gather(known, ids[half:])
-    shift = known.begins.take(ids) - (ends - sizes)
-    places = np.repeat(shift, sizes)
-    places += np.arange(len(places))
+        return _gather(known, ids[:half], sizes[:half]) + _gather(known, ids[half:], sizes[half:])
+    # a byte's place is the one behind the byte before it, but where an id begins
+    places = np.ones(int(ends[-1]), dtype=np.int64)
+    places[0] = begins[0]
+    jumps = begins[1:] - begins[:-1]
+    jumps -= sizes[:-1] - 1
+    places[ends[:-1]] = jumps
+    np.cumsum(places, out=places)
     return known.blob.take(places).tobytes()

@@ -44,9 +44,10 @@ class Overlap:
 
     def __init__(self, buffer: NDArray[np.uint8], room: Overlap | None = None) -> None:
         count = len(buffer) - 8
-        whole = np.empty(count, dtype="<u8") if room is None or len(room._whole) < count else room._whole
-        self._whole = whole
-        self._words = whole[:count]
+        self._whole: NDArray[np.uint64] = room._whole if room is not None else np.empty(0, dtype=np.uint64)
+        if len(self._whole) < count:
+            self._whole = np.empty(count, dtype=np.uint64)
+        self._words = self._whole[:count]
         # copied once: a gather from places that are not aligned takes five times as long
         np.copyto(self._words, np.ndarray((count,), "<u8", buffer, strides=(1,)))
 
