@@ -58,13 +58,13 @@ class Fresh:
         return Cost(took * 1e3, resident / 1024, private / 1024)
 
     def over_bare(self, script: str, runs: int = 9) -> Cost:
-        """Medians of what ``script`` costs more than nothing; what takes more than two seconds runs once."""
-        found, bare = [], []
-        if self.run(script).ms > 2000:
-            runs = 1
-        for _ in range(runs):
-            bare.append(self.run("pass"))
-            found.append(self.run(script))
+        """Medians of what ``script`` costs more than nothing; what takes more than a second runs once."""
+        found, bare = [self.run(script)], [self.run("pass")]
+        if found[0].ms < 1000:  # the first run writes bytecode and fills the page cache
+            found, bare = [], []
+            for _ in range(runs):
+                bare.append(self.run("pass"))
+                found.append(self.run(script))
         parts = [
             statistics.median(getattr(a, part) for a in found) - statistics.median(getattr(b, part) for b in bare)
             for part in ("ms", "mb", "private")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tokpack.errors import FormatError, Location, UnsupportedError
 from tokpack.pack.view import PackView
-from tokpack.runtime.hf.normalize_bert import BertNormalizer
 from tokpack.runtime.hf.normalize_chars import (
     WHITE_SPACE,
     ByteLevelNormalizer,
@@ -15,8 +14,6 @@ from tokpack.runtime.hf.normalize_chars import (
     nmt,
     strip_accents,
 )
-from tokpack.runtime.hf.normalize_charsmap import PrecompiledNormalizer
-from tokpack.runtime.hf.normalize_unicode import FORMS, UnicodeNormalizer
 from tokpack.typed import Any, Protocol
 
 __all__ = ["Edit", "Matcher", "Normalizer", "make_normalizers"]
@@ -178,14 +175,27 @@ def _replace(step: _Step, matcher: Matcher | None) -> Normalizer:
     return _Literal(step.text("pattern"), step.text("content"))
 
 
+# modules that few files need are imported when a step is made
+
+
 def _unicode(step: _Step, _: Matcher | None) -> Normalizer:
+    from tokpack.runtime.hf.normalize_unicode import FORMS, UnicodeNormalizer
+
     form = step.text("form")
     if form not in FORMS:
         raise step.fail(f"there is no normalization form {form!r}")
     return UnicodeNormalizer(step.view, form)
 
 
+def _precompiled(step: _Step, _: Matcher | None) -> Normalizer:
+    from tokpack.runtime.hf.normalize_charsmap import PrecompiledNormalizer
+
+    return PrecompiledNormalizer(step.view)
+
+
 def _bert(step: _Step, _: Matcher | None) -> Normalizer:
+    from tokpack.runtime.hf.normalize_bert import BertNormalizer
+
     lower, accents = step.flag("lowercase"), step.optional("strip_accents")
     return BertNormalizer(
         step.view,
@@ -204,7 +214,7 @@ _MAKERS: dict[str, Maker] = {
     "strip-accents": lambda step, _: CharNormalizer(strip_accents(step.view)),
     "strip": lambda step, _: _Strip(left=step.flag("left"), right=step.flag("right")),
     "nmt": lambda step, _: CharNormalizer(nmt),
-    "precompiled": lambda step, _: PrecompiledNormalizer(step.view),
+    "precompiled": _precompiled,
     "bert-normalizer": _bert,
     "byte-level-normalizer": lambda step, _: ByteLevelNormalizer(),
 }

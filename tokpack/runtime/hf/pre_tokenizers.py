@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tokpack.errors import UnsupportedError
+from tokpack.pack.view import PackView
 from tokpack.runtime.errors import text_of
 from tokpack.runtime.hf.fragment import Fragment, Range, cut
-from tokpack.runtime.hf.scripts import ScriptSplitter
 from tokpack.runtime.hf.sets import NUMERIC, PUNCTUATION, SPACE, WORD, CharSets
 from tokpack.typed import Any
 from tokpack.unicode import byte_level
@@ -115,22 +115,20 @@ def _literal(text: str) -> Matcher:
 
 
 def make_pre_tokenizers(
-    steps: Sequence[Mapping[str, Any]], sets: CharSets, scripts: ScriptSplitter, matcher: Callable[[str, str], Matcher]
+    steps: Sequence[Mapping[str, Any]], sets: CharSets, view: PackView, matcher: Callable[[str, str], Matcher]
 ) -> list[Step]:
     """The steps of a pack, compiled.
 
     Args:
         steps: as the meta section has them.
         sets: character sets of the library.
-        scripts: for UnicodeScripts.
+        view: has the table for UnicodeScripts.
         matcher: (pattern, dialect) → what finds its matches.
     """
-    return [_make(step, sets, scripts, matcher) for step in steps]
+    return [_make(step, sets, view, matcher) for step in steps]
 
 
-def _make(
-    step: Mapping[str, Any], sets: CharSets, scripts: ScriptSplitter, matcher: Callable[[str, str], Matcher]
-) -> Step:
+def _make(step: Mapping[str, Any], sets: CharSets, view: PackView, matcher: Callable[[str, str], Matcher]) -> Step:
     kind = step["kind"]
     if kind == "split":
         return _pattern_split(matcher(step["pattern"], step["dialect"]), _behavior(step), bool(step["invert"]))
@@ -153,6 +151,9 @@ def _make(
     if kind == "char-delimiter-split":
         return _pattern_split(_literal(step["delimiter"]), "removed", False)
     if kind == "unicode-scripts":
+        from tokpack.runtime.hf.scripts import ScriptSplitter
+
+        scripts = ScriptSplitter(view)
         return lambda fragment: _ranges(fragment, scripts.split(fragment.text))
     if kind == "fixed-length":
         return _fixed_length(int(step["length"]))
