@@ -62,6 +62,8 @@ UNIGRAM: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "nmt": ([NMT, NFKC, COLLAPSE], [METASPACE]),
     "ligatures": ([LIGATURES, NFKC], SPLIT),
     "bare": ([], [METASPACE]),
+    "gone": ([{**LIGATURES, "content": ""}, NFKD], SPLIT),
+    "apart": ([{**LIGATURES, "content": "f i"}, NFKD, COLLAPSE], [METASPACE]),
 }
 WORD_PIECE: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "uncased": ([bert()], BERT),

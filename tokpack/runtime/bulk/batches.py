@@ -62,7 +62,13 @@ class UnigramBatch:
     """
 
     def __init__(
-        self, trie: CharTrie, scores: NDArray[np.float64], missing: float, unknown: int, *, falls_back: bool
+        self,
+        trie: CharTrie,
+        scores: NDArray[np.float64],
+        missing: float,
+        unknown: int,
+        *,
+        falls_back: bool,
     ) -> None:
         self._trie = trie
         self._lattice = Lattice(trie, scores, missing, unknown)
@@ -95,11 +101,8 @@ class UnigramBatch:
             lasts = np.append(runs[1:], len(unknown)) - 1
             several = lasts > runs
             first, last = unknown.take(runs[several]), unknown.take(lasts[several])
-            inside = word.take(first)
-            begins = np.cumsum(sizes) - sizes
-            starts = begins.take(inside) + paths.starts.take(first)
-            named = self._are_pieces(points, starts, begins.take(inside) + paths.ends.take(last))
-            good[inside[named]] = False
+            named = self._are_pieces(points, paths.starts.take(first), paths.ends.take(last))
+            good[word.take(first[named])] = False
             keep = np.ones(len(tokens), dtype=np.bool_)
             keep[unknown[follows]] = False
             counts = counts - np.bincount(word[~keep], minlength=len(sizes))

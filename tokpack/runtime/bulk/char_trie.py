@@ -21,14 +21,20 @@ __all__ = ["DEAD", "CharTrie"]
 
 DEAD = -1
 _POINT_BITS = np.int64(21)
+_NODE_BITS = np.uint64(21)
+_FEW_NODES = 1 << 21  # with so many, a step fits into 8 bytes
+_PROBES = 64  # slots that a search goes through at most
+_NODE_MASK = np.uint64(_FEW_NODES - 1)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class CharTrie:
     """Walks the trie.
 
     Attributes:
-        value: what the text up to a node stands for, or -1; int32 ``[nodes]``, the last entry for no node.
-        grows: whether anything is behind a node; bool, as long.
+        complete: whether all texts are made of whole characters.
+        value: what the text up to a node stands for, or -1; int32 ``[nodes + 1]``, the last entry for no node.
+        grows: whether anything is behind a node; bool ``[nodes + 1]``.
     """
 
     def __init__(self, first: NDArray[np.int64], label: NDArray[np.uint8], value: NDArray[np.int32]) -> None:
@@ -39,8 +45,9 @@ class CharTrie:
         starts, ends, points = _characters(parent, byte)
         self.complete = _complete(value, ends)
         inner = starts != 0
-        key = starts[inner] << _POINT_BITS | points[inner]
-        self._edges = Table.of((key.view(np.uint64),), ends[inner].astype(np.int32))
+        key = (starts[inner] << _POINT_BITS | points[inner]).view(np.uint64)
+        steps = ends[inner]
+        self._steps = _Steps(key, steps) if nodes < _FEW_NODES else Table.of((key,), steps.astype(np.int32))
         self._root = np.full(0x110000, DEAD, dtype=np.int32)
         self._root[points[~inner]] = ends[~inner]
         self.value = np.append(value, np.int32(-1)).astype(np.int32)
@@ -72,7 +79,7 @@ class CharTrie:
         key = nodes.astype(np.int64)
         key <<= _POINT_BITS
         key |= points
-        found = self._edges.find((key.view(np.uint64),))
+        found = self._steps.find((key.view(np.uint64),))
         return np.maximum(found, DEAD, out=found)
 
     def node(self, text: str) -> int:
@@ -84,6 +91,61 @@ class CharTrie:
             if node < 0:
                 return DEAD
         return node
+
+
+class _Steps:
+    """Node and character → next node: a hash table of 8-byte entries, ``key << 21 | node``, 0 for none.
+
+    Args:
+        key: node << 21 | code point, each once.
+        node: where it leads, above 0.
+    """
+
+    def __init__(self, key: NDArray[np.uint64], node: NDArray[np.int64]) -> None:
+        bits = max(8, (3 * len(key)).bit_length())
+        self._shift = np.uint64(64 - bits)
+        self._entries = np.zeros((1 << bits) + _PROBES, dtype=np.uint64)
+        entry = key << _NODE_BITS | node.astype(np.uint64)
+        slot = self._slots(key)
+        for _ in range(_PROBES):
+            if not len(slot):
+                break
+            free = self._entries.take(slot) == 0
+            self._entries[slot[free]] = entry[free]  # of several for one slot the last one stays
+            left = np.flatnonzero(self._entries.take(slot) != entry)
+            slot, entry = slot.take(left) + 1, entry.take(left)
+        self._rest = dict(zip((entry >> _NODE_BITS).tolist(), (entry & _NODE_MASK).tolist(), strict=True))
+
+    def _slots(self, key: NDArray[np.uint64]) -> NDArray[np.int64]:
+        slots: NDArray[np.int64] = ((key * _MIX) >> self._shift).view(np.int64)
+        return slots
+
+    def find(self, keys: tuple[NDArray[np.uint64]]) -> NDArray[np.int32]:
+        """Where each key leads, below 0 for nowhere."""
+        (key,) = keys
+        slot = self._slots(key)
+        entry = self._entries.take(slot)
+        nodes: NDArray[np.int32] = (entry & _NODE_MASK).astype(np.int32)
+        entry >>= _NODE_BITS
+        nodes -= entry == 0
+        other = np.flatnonzero(entry != key)
+        if not len(other):
+            return nodes
+        nodes[other] = DEAD
+        other = other.take(np.flatnonzero(entry.take(other)))  # an empty slot ends the search
+        slot = slot.take(other)
+        for _ in range(_PROBES - 1):
+            if not len(other):
+                return nodes
+            slot += 1
+            entry = self._entries.take(slot)
+            right = np.flatnonzero(entry >> _NODE_BITS == key.take(other))
+            nodes[other.take(right)] = (entry.take(right) & _NODE_MASK).astype(np.int32)
+            going = (entry != 0) & (entry >> _NODE_BITS != key.take(other))
+            other, slot = other[going], slot[going]
+        for at in other.tolist() if self._rest else ():
+            nodes[at] = self._rest.get(int(key[at]), DEAD)
+        return nodes
 
 
 def _characters(

@@ -72,13 +72,16 @@ class FieldChars:
         """(code points of fields laid end to end, how many each has, whether all its characters are free).
 
         A field that has others has something that means nothing. START and EACH are left out at the beginning of a
-        field, and are not free elsewhere.
+        field, and are not free elsewhere; ALONE is free as the only character of a field.
         """
         codes = self.codes_of(points)
         begins = self._begins.take(points)
         pool = self._pool
         counts = self._sizes.take(points).astype(np.int64)
         bad = begins < 0
+        alone = codes == ALONE
+        if alone.any():
+            bad |= alone & (np.repeat(sizes, sizes) > 1)
         starting = codes >= START
         places = np.cumsum(sizes) - sizes
         if starting.any():

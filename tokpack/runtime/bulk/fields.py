@@ -122,7 +122,7 @@ class FieldResolver:
         words: the words that a field becomes.
         scalar: ids of any field.
         mark: what is in front of the word that a field of free characters becomes.
-        patterns: a field that holds one of these has characters that are not free.
+        replaced: texts that are replaced before all else, and what takes their place.
     """
 
     def __init__(
@@ -132,14 +132,14 @@ class FieldResolver:
         words: Callable[[str], Sequence[str]],
         scalar: Scalar,
         mark: str = "",
-        patterns: Sequence[str] = (),
+        replaced: Sequence[tuple[str, str]] = (),
     ) -> None:
         self._chars = chars
         self._batch = batch
         self._words = words
         self._scalar = scalar
         self._mark = np.array([ord(char) for char in mark], dtype=np.int32)
-        self._patterns = [pattern.encode() for pattern in patterns]
+        self._replaced = [(old.encode(), new.encode()) for old, new in replaced]
         self.few = _FEW
 
     def __call__(self, words: Sequence[bytes]) -> Resolved:
@@ -176,17 +176,18 @@ class FieldResolver:
 
     def _free(self, words: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]:
         raw = b"".join(words)
+        for old, new in self._replaced:
+            if old in raw:
+                words = [word.replace(old, new) for word in words]
+                raw = b"".join(words)
         sizes = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
         text = raw.decode("utf-8", "surrogatepass")
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
         if len(points) != len(raw):
             lead = (np.frombuffer(raw, dtype=np.uint8) & 0xC0) != 0x80
-            ends = np.cumsum(lead).take(np.cumsum(sizes) - 1)
+            ends = np.concatenate(([0], np.cumsum(lead))).take(np.cumsum(sizes))
             sizes = np.diff(ends, prepend=0)
         out, counts, free = self._chars.normalized(points, sizes)
-        for pattern in self._patterns:
-            if pattern in raw:
-                free[[at for at, word in enumerate(words) if pattern in word]] = False
         if len(self._mark):
             free &= counts > 0  # a mark alone: whether there is one depends
         return out, counts, free

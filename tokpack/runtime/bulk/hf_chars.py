@@ -34,7 +34,8 @@ class FreeChars:
 
     Attributes:
         known: whether every step is one that is looked through here.
-        patterns: texts that are replaced before all other steps; what holds one is not made of free characters.
+        replaced: texts that are replaced before all other steps, and what takes their place; to these steps their
+            characters are as all others.
         collapses: what a run of two spaces or more becomes, None if there is no step for that.
         strips: whether there is a step that strips spaces at the ends of a text.
     """
@@ -42,7 +43,7 @@ class FreeChars:
     def __init__(self, view: PackView, normalizers: Sequence[Normalizer], plain: Sequence[Any]) -> None:
         self._view = view
         self.known = True
-        self.patterns: list[str] = []
+        self.replaced: list[tuple[str, str]] = []
         self.collapses: str | None = None
         self.strips = False
         self._steps: list[Step] = []
@@ -120,8 +121,8 @@ class FreeChars:
                 return step.apply
             if not pattern or any(map(_is_space, pattern)):
                 return None
-            if len(self.patterns) == len(self._steps):
-                self.patterns.append(pattern)
+            if len(self.replaced) == len(self._steps):
+                self.replaced.append((pattern, content))
                 return lambda text: text
             return lambda text: None if set(text) & set(pattern) else text
         if pattern == _COLLAPSE and content in (" ", "\u2581"):

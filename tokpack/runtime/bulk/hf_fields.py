@@ -64,7 +64,7 @@ def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceMode
     if free.strips or free.collapses is not None:
         return None
     masks = _masks(view)
-    guarded = frozenset("".join(free.patterns))
+    guarded = frozenset("".join(old for old, _ in free.replaced))
     # marks change places with each other, not with spaces and punctuation
     beside = INSIDE if _kinds(view.meta["normalizer"]) == ["bert-normalizer"] else CAREFUL
 
@@ -93,7 +93,7 @@ def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceMode
         WordPieceBatch(match, model.longest, model.required),
         words,
         lambda field: _scalar(pipeline, field),
-        patterns=free.patterns,
+        replaced=free.replaced,
     )
     return FieldEncoder(chars, WordIds(nothing_known(), resolve))
 
@@ -106,10 +106,9 @@ def unigram_fields(view: PackView, pipeline: HfPipeline, model: UnigramModel) ->
     if not free.known or not (split or _kinds(steps) == ["metaspace"]):
         return None
     scores = np.frombuffer(view.raw("piece.scores64"), dtype="<f8")
-    missing, unknown = model.unknown
     if steps[-1]["prepend_scheme"] != "always" or not (split or steps[-1]["split"]):
         return None
-    if not bool((np.abs(np.append(scores, missing)) < _LARGEST).all()):
+    if not bool((np.abs(np.append(scores, model.unknown[0])) < _LARGEST).all()):
         return None
     mark = str(steps[-1]["replacement"])
     chars = _split_chars(view, pipeline, free, mark) if split else _space_chars(pipeline, free, mark)
@@ -126,9 +125,10 @@ def unigram_fields(view: PackView, pipeline: HfPipeline, model: UnigramModel) ->
             single = text and mark not in text[1:]
         return [mark + text.removeprefix(mark)] if single else _words(pipeline, text)
 
-    trie = CharTrie.of(view, view.meta["vocab_size"])
-    batch = UnigramBatch(trie, scores, missing, unknown, falls_back=bool(view.meta["byte_fallback"]))
-    resolve = FieldResolver(chars, batch, words, lambda field: _scalar(pipeline, field), mark, free.patterns)
+    missing, unknown = model.unknown
+    trie, falls_back = CharTrie.of(view, view.meta["vocab_size"]), bool(view.meta["byte_fallback"])
+    batch = UnigramBatch(trie, scores, missing, unknown, falls_back=falls_back)
+    resolve = FieldResolver(chars, batch, words, lambda field: _scalar(pipeline, field), mark, free.replaced)
     return FieldEncoder(chars, WordIds(nothing_known(), resolve))
 
 
@@ -158,7 +158,7 @@ def _space_chars(pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars
     """Fields that begin with spaces: with one each, or with all of a run where a run becomes one."""
     if free.collapses not in (None, " ", mark) or (free.strips and free.collapses is None):
         return None
-    guarded = frozenset("".join(free.patterns))
+    guarded = frozenset("".join(old for old, _ in free.replaced))
 
     def ask(char: str) -> tuple[int, str | None]:
         text = free.text(char)

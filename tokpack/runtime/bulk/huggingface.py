@@ -10,6 +10,7 @@ import numpy as np
 
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
+from tokpack.runtime.bulk.added_runs import AddedRuns
 from tokpack.runtime.bulk.classes import CharCodes
 from tokpack.runtime.bulk.encoder import Limits, Parts, WordEncoder, Words, by_pieces
 from tokpack.runtime.bulk.fields import FieldEncoder
@@ -22,6 +23,7 @@ from tokpack.runtime.bulk.segments import CharResolver, Given, SegmentEncoder
 from tokpack.runtime.bulk.split import WordStarts
 from tokpack.runtime.bulk.words import WordIds
 from tokpack.runtime.errors import meta_errors
+from tokpack.runtime.hf.added import read_added
 from tokpack.runtime.hf.fragment import Fragment
 from tokpack.runtime.hf.models import BpeModel, UnigramModel, WordPieceModel
 from tokpack.runtime.hf.normalize_unicode import UnicodeNormalizer
@@ -71,6 +73,8 @@ class HfBulk:
                 for step in self._steps
             )
             self.encoder: FragmentEncoder | None = _encoder(view, pieces, pipeline)
+            raw = (token for token, normalized in read_added(view, pieces.size) if not normalized)
+            self._runs = AddedRuns.of(list(raw)) if isinstance(self.encoder, Segments) else None
 
     def force(self, chunk: int, few: int, group: int) -> bool:
         """See :meth:`Limits.force`; whether there is a bulk path for this model."""
@@ -99,6 +103,11 @@ class HfBulk:
         out.ids += after
         return out.array()
 
+    @property
+    def in_one_go(self) -> bool:
+        """Whether an added token costs no more than a word: texts that are joined by them are encoded together."""
+        return self._in_place and isinstance(self.encoder, Segments) and self._pipeline.stages().passes[1].empty
+
     def _part(self, out: Parts, part: Fragment, encoder: FragmentEncoder) -> None:
         """A text between added tokens."""
         limits = self.limits
@@ -115,7 +124,8 @@ class HfBulk:
         first, second = self._pipeline.stages().passes
         if self._in_place and second.empty:
             # no need to normalize each text between tokens on its own
-            given = Given.of(first.spans(text, skip))
+            runs = self._runs
+            given = Given.of(first.spans(text, skip)) if runs is None else runs.find(text, skip)
             normalized = self._normalize(Fragment(text))
             if given.apart and encoder.takes(normalized.text):
                 out.extend(encoder.inner.encode(normalized.text, self.limits.chunk, given))

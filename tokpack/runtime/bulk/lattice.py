@@ -1,8 +1,8 @@
 """Unigram: best paths of many words at a time.
 
 The scalar path goes through a word from left to right and adds, in doubles, the score of each piece to the best score
-of the place where it begins; of equal scores the first found stays. Here words lie side by side, the longest first, and
-all that begins at the same distance from the start of its word is done at once: the same sums in the same order.
+of the place where it begins; of equal scores the first found stays. Here all pieces that begin at the same distance
+from the start of their word are added at once: the same sums in the same order.
 """
 
 from __future__ import annotations
@@ -29,56 +29,31 @@ class Paths:
 
     Attributes:
         tokens: int32 ``[n]``.
-        starts, ends: the characters that each stands for, counted from the start of the word, int32 ``[n]``.
+        starts, ends: the characters that each stands for, in the text of all words, int64 ``[n]``.
         counts: tokens of each word, int64 ``[words]``.
     """
 
     tokens: NDArray[np.int32]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
     counts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """Words as columns that end where they end: character c of word w is at ``offset[c] + w``.
-
-    Attributes:
-        offset: ``[columns + 1]``; column c holds the words that have more than c characters.
-        words: how many those are, ``[columns + 1]``, the last one 0.
-        order: which word is at w.
-    """
-
-    offset: NDArray[np.int64]
-    words: NDArray[np.int64]
-    order: NDArray[np.int64]
-
-    @staticmethod
-    def of(sizes: NDArray[np.int64]) -> _Layout:
-        order = np.argsort(-sizes, kind="stable")
-        columns = int(sizes[order[0]])
-        # words with more than c characters
-        words = len(sizes) - np.cumsum(np.bincount(sizes, minlength=columns + 1))[: columns + 1]
-        offset = np.concatenate(([0], np.cumsum(words[:columns])))
-        return _Layout(offset, words, order)
-
-
-@dataclass(frozen=True, slots=True)
 class _Edges:
-    """Pieces at places of words, by the column where they begin.
+    """Pieces at places of words, by the distance of the place from the start of the word.
 
     Attributes:
-        word: int32 ``[n]``.
-        start, size: column where it begins, characters; int32 ``[n]``.
+        start: character where it begins, int64 ``[n]``.
+        size: its characters, uint16 ``[n]``.
         token: int32 ``[n]``.
-        bounds: the edges of column c are ``bounds[c] .. bounds[c + 1]``.
+        bounds: those at distance d are ``bounds[d] .. bounds[d + 1]``.
     """
 
-    word: NDArray[np.int32]
-    start: NDArray[np.int32]
-    size: NDArray[np.int32]
+    start: NDArray[np.int64]
+    size: NDArray[np.uint16]
     token: NDArray[np.int32]
-    bounds: NDArray[np.int64]
+    bounds: list[int]
 
 
 class Lattice:
@@ -101,96 +76,79 @@ class Lattice:
 
         Args:
             points: code points of the words laid end to end.
-            sizes: characters of each word, at least 1.
+            sizes: characters of each word, 1 to LONGEST.
         """
-        layout = _Layout.of(sizes)
-        begins = np.cumsum(sizes) - sizes
-        first = begins[layout.order]
-        column = np.repeat(np.arange(len(layout.words) - 1, dtype=np.int32), layout.words[:-1])
-        word = np.arange(len(column), dtype=np.int32) - np.repeat(
-            layout.offset[:-1].astype(np.int32), layout.words[:-1]
-        )
-        placed = points.take(first.take(word) + column)
-        edges = self._edges(layout, placed, column, word)
-        return self._back(layout, edges, self._forward(layout, edges), len(sizes))
+        ends = np.cumsum(sizes)
+        begins = ends - sizes
+        places = np.arange(len(points))
+        distance = (places - np.repeat(begins, sizes)).astype(np.uint16)
+        room = (np.repeat(ends, sizes) - places).astype(np.uint16)  # characters of the word from here on
+        edges = self._edges(points, distance, room)
+        return self._back(edges, self._forward(edges, len(points)), begins, ends)
 
-    def _edges(
-        self, layout: _Layout, points: NDArray[np.int32], column: NDArray[np.int32], word: NDArray[np.int32]
-    ) -> _Edges:
+    def _edges(self, points: NDArray[np.int32], distance: NDArray[np.uint16], room: NDArray[np.uint16]) -> _Edges:
         trie = self._trie
         nodes = trie.begin(points)
         value = trie.value.take(nodes)  # the last entry for no node
-        # a character without a piece of its own
-        found = [(np.arange(len(points)), np.where(value < 0, np.int32(len(self._scores) - 1), value))]
-        at = np.flatnonzero(trie.grows.take(nodes))
+        value[value < 0] = len(self._scores) - 1  # a character without a piece of its own
+        starts, tokens = [np.arange(len(points))], [value]
+        at = np.flatnonzero(trie.grows.take(nodes) & (room > 1))
         nodes = nodes.take(at)
         size = 1
         while len(at):
-            start, where = column.take(at), word.take(at)
-            inside = where < layout.words.take(np.minimum(start + size, len(layout.words) - 1))
-            if not inside.all():
-                at, nodes, start, where = at[inside], nodes[inside], start[inside], where[inside]
-            nodes = trie.step(nodes, points.take(layout.offset.take(start + size) + where))
-            alive = np.flatnonzero(nodes >= 0)
-            at, nodes = at.take(alive), nodes.take(alive)
+            nodes = trie.step(nodes, points.take(at + size))
             size += 1
             value = trie.value.take(nodes)
             pieces = np.flatnonzero(value >= 0)
-            found.append((at.take(pieces), value.take(pieces)))
-            grows = np.flatnonzero(trie.grows.take(nodes))
-            at, nodes = at.take(grows), nodes.take(grows)
-        places = np.concatenate([place for place, _ in found])
-        sizes = np.repeat(np.arange(1, len(found) + 1, dtype=np.int32), [len(place) for place, _ in found])
-        start = column.take(places)
-        order = np.argsort(start.astype(np.uint16), kind="stable")
-        places, start = places.take(order), start.take(order)
-        token = np.concatenate([value for _, value in found]).take(order)
-        bounds = np.searchsorted(start, np.arange(len(layout.words)))
-        return _Edges(word.take(places), start, sizes.take(order), token, bounds)
+            starts.append(at.take(pieces))
+            tokens.append(value.take(pieces))
+            goes_on = np.flatnonzero(trie.grows.take(nodes) & (room.take(at) > size))
+            at, nodes = at.take(goes_on), nodes.take(goes_on)
+        start = np.concatenate(starts)
+        length = np.repeat(np.arange(1, len(starts) + 1, dtype=np.uint16), list(map(len, starts)))
+        order = np.argsort(distance.take(start), kind="stable")
+        bounds = np.concatenate(([0], np.cumsum(np.bincount(distance.take(start)))))
+        return _Edges(start.take(order), length.take(order), np.concatenate(tokens).take(order), bounds.tolist())
 
-    def _forward(self, layout: _Layout, edges: _Edges) -> NDArray[np.int32]:
-        """The edge by which the best path comes to each place: a place behind a character has the same number."""
-        total = int(layout.offset[-1])
-        score = np.full(total, _NONE)
-        best = np.zeros(total, dtype=np.int32)
+    def _forward(self, edges: _Edges, count: int) -> NDArray[np.int64]:
+        """The edge by which the best path comes to the end of each character."""
+        score = np.full(count, _NONE)
+        best = np.zeros(count, dtype=np.int64)
         gain = self._scores.take(edges.token)
-        target = layout.offset.take(edges.start + edges.size - 1) + edges.word
-        bounds = edges.bounds.tolist()
-        offset = layout.offset.tolist()
-        for column in range(len(bounds) - 1):
-            low, high = bounds[column], bounds[column + 1]
+        before = edges.start - 1
+        target = before + edges.size
+        low = 0
+        for high in edges.bounds[1:]:
             sums = gain[low:high]
-            if column:
-                sums += score[offset[column - 1] : offset[column]].take(edges.word[low:high])
+            if low:
+                sums += score.take(before[low:high])
             to = target[low:high]
             better = np.flatnonzero(sums > score.take(to))
             to = to.take(better)
             score[to] = sums.take(better)
             best[to] = better + low
+            low = high
         return best
 
-    def _back(self, layout: _Layout, edges: _Edges, best: NDArray[np.int32], count: int) -> Paths:
+    def _back(
+        self, edges: _Edges, best: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> Paths:
         """From the ends of the words to their starts."""
-        sizes = np.repeat(np.arange(1, len(layout.words)), layout.words[:-1] - layout.words[1:])[::-1].astype(np.int32)
-        word, end = np.arange(count), sizes
-        rounds: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
-        counts = np.zeros(count, dtype=np.int64)
+        word, end = np.arange(len(ends)), ends
+        rounds: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        counts = np.zeros(len(ends), dtype=np.int64)
         while len(word):
-            edge = best.take(layout.offset.take(end - 1) + word)
+            edge = best.take(end - 1)
             rounds.append((word, edge))
             end = edges.start.take(edge)
-            more = np.flatnonzero(end)
-            if len(more) < len(word):
-                counts[word[end == 0]] = len(rounds)
-                word, end = word.take(more), end.take(more)
-        in_order = np.empty(count, dtype=np.int64)
-        in_order[layout.order] = counts
-        stops = np.cumsum(in_order)[layout.order]
-        chosen = np.empty(int(in_order.sum()), dtype=np.int32)
+            goes_on = end > begins
+            if not goes_on.all():
+                counts[word[~goes_on]] = len(rounds)
+                word, end, begins = word[goes_on], end[goes_on], begins[goes_on]
+        stops = np.cumsum(counts)
+        chosen = np.empty(int(stops[-1]), dtype=np.int64)
         for number, (which, edge) in enumerate(rounds, 1):
             chosen[stops.take(which) - number] = edge
-        starts = edges.start.take(chosen)
-        tokens = edges.token.take(chosen)
-        missing = tokens == len(self._scores) - 1
-        tokens[missing] = self._unknown
-        return Paths(tokens, starts, starts + edges.size.take(chosen), in_order)
+        starts, tokens = edges.start.take(chosen), edges.token.take(chosen)
+        tokens[tokens == len(self._scores) - 1] = self._unknown
+        return Paths(tokens, starts, starts + edges.size.take(chosen), counts)
