@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.errors import Location, LossError
+from tokpack.errors import FormatError, Location, LossError
 from tokpack.findings import Finding, Severity
 from tokpack.ir import BPE, AlphabetKind, PieceAttr, TokenizerIR
 from tokpack.ir import Unigram as UnigramIR
@@ -84,7 +84,10 @@ def _merges(
     rows: list[tuple[int, int, int]] = []
     lost: list[bytes] = []
     for (left, right), rank in zip(model.merges, model.ranks or range(len(model.merges)), strict=True):
-        first, second = index[left], index[right]
+        first, second = index.get(left), index.get(right)
+        if first is None or second is None:  # no reader lets this pass, a damaged pack may have it
+            part = left if first is None else right
+            raise FormatError(f"a merge names {part[:40]!r}, which is no piece", location=Location(None, "merges"))
         if stored[first] + stored[second] in present:
             rows.append((first, second, rank))
         else:

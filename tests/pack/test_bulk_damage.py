@@ -22,6 +22,7 @@ from tests.conftest import FIXTURES
 from tests.hostile.guard import Trouble, exercise_bulk, limit
 from tests.pack.test_pack_damage import fills
 from tokpack.errors import FormatError, TokpackError
+from tokpack.ir import BPE
 from tokpack.ir.steps import MnnTableNormalizer
 from tokpack.pack.build import assemble, build_index
 from tokpack.pack.layout import SECTIONS
@@ -147,6 +148,15 @@ def test_tables_of_a_normalizer_that_are_cut_off(tmp_path: Path) -> None:
         if normalizer != ir.normalizer:
             with pytest.raises(TokpackError):
                 tokpack.write(replace(ir, normalizer=normalizer), tmp_path / "x.mtok", force=True)
+
+
+def test_merges_of_what_are_no_pieces(tmp_path: Path) -> None:
+    """Writing what such a pack holds as .mtok raised KeyError."""
+    ir = tokpack.read(FIXTURES / "hf/llama3.json")
+    assert isinstance(ir.model, BPE)
+    model = replace(ir.model, merges=(*ir.model.merges, (b"nobody", b"x")), ranks=None)
+    with pytest.raises(TokpackError):
+        tokpack.write(replace(ir, model=model), tmp_path / "x.mtok")
 
 
 OFFSETS = ("first moved", "all in the last", "all alike", "every other the whole")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import random
+import struct
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,11 @@ import pytest
 import tokpack
 from tests.conftest import FIXTURES
 from tests.hostile.guard import Trouble, exercise, limit
-from tokpack.errors import TokpackError
-from tokpack.pack.build import build_pack
+from tests.pack.helpers import sections_of, with_meta
+from tests.pack.test_pack_damage import edit
+from tokpack.errors import FormatError, TokpackError
+from tokpack.pack.build import assemble, build_pack
+from tokpack.pack.restore import restore
 from tokpack.pack.view import PackView
 from tokpack.runtime.tokenizer import Tokenizer
 
@@ -52,6 +57,29 @@ def test_every_key(name: str) -> None:
                 except TokpackError:
                     continue
     trouble.report()
+
+
+@pytest.mark.parametrize("other", ["x", None, 7, [], ["a"], {1: "a"}, {"default": 5}, {"default": None}])
+@pytest.mark.parametrize("key", ["chat_templates", "extras"])
+def test_templates_and_keys_that_are_none(tmp_path: Path, key: str, other: Any) -> None:
+    """Reading such a pack, or converting it, raised AttributeError."""
+    if key == "extras" and isinstance(other, dict) and all(isinstance(name, str) for name in other):
+        return
+    path = tmp_path / "x.tokpack"
+    path.write_bytes(with_meta("small", edit((key,), other), "about"))
+    with pytest.raises(FormatError):
+        tokpack.read(path)
+    with pytest.raises(FormatError):
+        tokpack.convert(path, tmp_path / "x.mtok")
+
+
+def test_pieces_that_lie_upon_each_other_are_not_read_back() -> None:
+    """The texts together would be far larger than the file."""
+    sections = dict(sections_of("small"))
+    count, blob = len(sections["piece.offset"]) // 8, len(sections["piece.blob"])
+    sections["piece.offset"] = struct.pack("<II", 0, blob) * count + struct.pack("<I", blob)
+    with pytest.raises(FormatError, match=r"piece\.offset"):
+        restore(PackView(assemble(sections)))
 
 
 # --- values inside of steps ---
