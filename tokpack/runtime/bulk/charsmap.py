@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LongMap", "moving_characters"]
 
-_CACHED_WINDOWS = 1 << 16
+_CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 16
 # of the first byte of a character: its length, 0 for none, and its bits of the code point
 _LENGTH = np.array([1] * 0x80 + [0] * 0x42 + [2] * 0x1E + [3] * 0x10 + [4] * 5 + [0] * 11, dtype=np.int64)
@@ -116,7 +116,7 @@ class _Windows(dict[str, str]):
         if found is None:
             raise _UnsureError
         if len(window) <= _CACHED_LENGTH:
-            if len(self) >= _CACHED_WINDOWS:
+            if len(self) >= _CACHED_WORDS:
                 self.clear()
             self[window] = found
         return found

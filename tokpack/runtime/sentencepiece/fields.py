@@ -15,7 +15,7 @@ from tokpack.runtime.sentencepiece.normalizer import Normalizer
 __all__ = ["Fields"]
 
 _RUNS = re.compile(r" *[^ ]+| +")  # spaces with what follows
-_CACHED_FIELDS = 1 << 16
+_CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64  # characters; longer fields are rarely seen twice
 
 
@@ -89,7 +89,7 @@ class Fields:
                 _remember(self._known, field, found)
                 return found
         if len(field) <= _CACHED_LENGTH:
-            if len(self._unsure) >= _CACHED_FIELDS:
+            if len(self._unsure) >= _CACHED_WORDS:
                 self._unsure.clear()
             self._unsure.add(field)
         return None
@@ -97,6 +97,6 @@ class Fields:
 
 def _remember(known: dict[str, list[int]], text: str, ids: list[int]) -> None:
     if len(text) <= _CACHED_LENGTH:
-        if len(known) >= _CACHED_FIELDS:
+        if len(known) >= _CACHED_WORDS:
             known.clear()
         known[text] = ids

@@ -134,6 +134,21 @@ class CharacterModel:
         return out
 
 
+class _Symbols(dict[bytes, int]):
+    """Character → its symbol, or -1; bounded."""
+
+    def __init__(self, pieces: PieceTable) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, char: bytes) -> int:
+        symbol = self._pieces.find_raw(char, False)
+        if len(self) >= _CACHE:
+            self.clear()
+        self[char] = symbol
+        return symbol
+
+
 class MergeModel:
     """BPE: the pair whose piece has the highest score is merged first, the leftmost of equal ones.
 
@@ -146,7 +161,7 @@ class MergeModel:
         self._user = user
         self._unused = bool(facts["unused"])
         self._merger = UnusedMerger(view, pieces) if self._unused else Merger(view, pieces)
-        self._chars: dict[bytes, int] = {}
+        self._chars = _Symbols(pieces)
         # an unused piece is cut up as it was last made anywhere in the text
         self.cut = "" if self._unused else str(facts["cut"])
 
@@ -181,18 +196,8 @@ class MergeModel:
 
     def _symbols(self, text: bytes) -> tuple[list[int], list[int]]:
         """The characters as symbols (-1: one that no piece holds), and their ends."""
-        chars, ends, symbols, start = self._chars, split_characters(text), [], 0
-        for end in ends:
-            char = text[start:end]
-            symbol = chars.get(char)
-            if symbol is None:
-                symbol = self._pieces.find_raw(char, False)
-                if len(chars) >= _CACHE:
-                    chars.clear()
-                chars[char] = symbol
-            symbols.append(symbol)
-            start = end
-        return symbols, ends
+        chars, ends = self._chars, split_characters(text)
+        return [chars[text[start:end]] for start, end in zip([0, *ends], ends, strict=False)], ends
 
     def _encode_unused(self, merger: UnusedMerger, text: bytes, *, valid: bool) -> Tokens:
         symbols: list[int] = []

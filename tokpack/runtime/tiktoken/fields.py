@@ -15,7 +15,7 @@ __all__ = ["Fields"]
 # \S is less than what is no space to a pattern: not all of the spaces that could be used are
 _SPLIT = re.compile(r" (?=\S)")
 _NEXT = " a"  # a field that may follow any
-_CACHED_FIELDS = 1 << 16
+_CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64  # characters; longer fields are rarely seen twice
 
 Known = dict[str, list[int]]
@@ -72,7 +72,7 @@ class Fields:
     def _learn(self, known: Known, field: str, text: str, following: str) -> list[int]:
         ids = self._encode(text, following)
         if len(field) <= _CACHED_LENGTH:
-            if len(known) >= _CACHED_FIELDS:
+            if len(known) >= _CACHED_WORDS:
                 known.clear()
             known[field] = ids
         return ids
