@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from bisect import bisect_left
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from tokpack.errors import EncodeError
 from tokpack.pack.pieces import PieceTable
@@ -19,6 +19,7 @@ from tokpack.unicode.utf8 import split_characters
 __all__ = ["MergeModel", "Merger", "PairTable"]
 
 _NO_RANK = sys.maxsize
+_DEAD = -2  # a symbol that was merged into the one before
 _SHORT = 64  # symbols up to which rescanning a list is cheaper than a heap
 _VERY_LONG = 1 << 16  # symbols from which on numpy does what it can first
 _PAIR_CACHE = 1 << 18
@@ -117,40 +118,55 @@ class Merger:
         return symbol
 
     def _merge_long(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
-        """The same with a heap and a linked list: n log n."""
+        """The same rank by rank, with a linked list: near-linear where few ranks occur often.
+
+        All places of the lowest rank are visited from the left. A merge makes new pairs beside it alone; those of no
+        higher rank come next, as they are left of all places that wait.
+        """
         pairs = self._pairs
         count = len(symbols)
         following = list(range(1, count + 1))
         before = list(range(-1, count - 1))
-        heap: list[tuple[int, int, int, int]] = []
-
-        def push(left: int, right: int) -> None:
-            a, b = symbols[left], symbols[right]
-            if a >= 0 and b >= 0:
-                rank = pairs[a << 32 | b]
+        places: dict[int, list[int]] = {}
+        for place, (left, right) in enumerate(itertools.pairwise(symbols)):
+            if left >= 0 and right >= 0:
+                rank = pairs[left << 32 | right]
                 if rank != _NO_RANK:
-                    heappush(heap, (rank, left, a, b))
-
-        for left in range(count - 1):
-            push(left, left + 1)
-        dead = -2
-        while heap:
-            _, left, a, b = heappop(heap)
-            right = following[left]
-            # stale when either side has changed since the entry was made
-            if right >= count or symbols[left] != a or symbols[right] != b:
-                continue
-            symbols[left] = self._merged(a << 32 | b)
-            symbols[right] = dead
-            ends[left] = ends[right]
-            following[left] = after = following[right]
-            if after < count:
-                before[after] = left
-                push(left, after)
-            if before[left] >= 0:
-                push(before[left], left)
-        alive = [i for i in range(count) if symbols[i] != dead]
-        return [symbols[i] for i in alive], [ends[i] for i in alive]
+                    places.setdefault(rank, []).append(place)
+        ranks = list(places)
+        heapify(ranks)
+        while ranks:
+            lowest = heappop(ranks)
+            for start in sorted(places.pop(lowest)):
+                near = [(lowest, start)]
+                while near:
+                    rank, place = heappop(near)
+                    right_place = following[place]
+                    if right_place >= count:
+                        continue
+                    left, right = symbols[place], symbols[right_place]
+                    key = left << 32 | right
+                    if left < 0 or right < 0 or pairs[key] != rank:
+                        continue  # one of the two has changed
+                    symbols[place] = self._merged(key)
+                    symbols[right_place] = _DEAD
+                    ends[place] = ends[right_place]
+                    following[place] = after = following[right_place]
+                    if after < count:
+                        before[after] = place
+                    for first, second in ((before[place], place), (place, after)):
+                        if first < 0 or second >= count or symbols[first] < 0 or symbols[second] < 0:
+                            continue
+                        rank = pairs[symbols[first] << 32 | symbols[second]]
+                        if rank <= lowest:
+                            heappush(near, (rank, first))
+                        elif rank in places:
+                            places[rank].append(first)
+                        elif rank != _NO_RANK:
+                            places[rank] = [first]
+                            heappush(ranks, rank)
+        alive = [place for place in range(count) if symbols[place] != _DEAD]
+        return [symbols[place] for place in alive], [ends[place] for place in alive]
 
 
 class MergeModel:
@@ -171,6 +187,7 @@ class MergeModel:
         self._ignore_merges = bool(model.get("ignore_merges"))
         self._whole_newlines = bool(model.get("whole_newlines"))
         self._merger = Merger(view, pieces)
+        self._reached = view.raw("bulk.words")  # bits: pieces that merging makes of their text, see pack/bulk.py
         emit = view.array("byte.emit")
         if len(emit) != 512:
             raise pieces.damaged("byte.emit", f"it has {len(emit)} elements, not 512")
@@ -181,7 +198,13 @@ class MergeModel:
 
     def encode(self, word: bytes) -> list[int]:
         """Ids of a word (not empty): raw bytes, or escaped text for alphabets that are not byte-level."""
-        return [piece for piece, _ in self.encode_spans(word)] if word else []
+        if not word:
+            return []
+        whole = self._pieces.find_raw(word, self._byte_level)
+        at = whole >> 3  # -1 for a word that is no piece
+        if 0 <= at < len(self._reached) and self._reached[at] >> (whole & 7) & 1:
+            return [whole]
+        return [piece for piece, _ in self.encode_spans(word)]
 
     def encode_spans(self, word: bytes) -> list[tuple[int, int]]:
         """(id, end offset in ``word``) of each piece; bytes that vanish belong to no piece."""

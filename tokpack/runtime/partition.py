@@ -2,39 +2,35 @@
 
 One pass over the still raw fragments per token, in cache order; what is left of a match stays raw, what is right of it
 is searched on. Tokens cut earlier are never looked into again. The result depends on that order, not on the position
-in the text, so it is reproduced as passes; tokens that do not occur in the text cost one ``in`` each, and only if a
-text of theirs could begin.
+in the text. The order of a pack is by length, which allows for one pass in all (:mod:`tokpack.runtime.occurrences`);
+for any other, it is reproduced as passes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from itertools import pairwise
 
 from tokpack.errors import FormatError, Location
 from tokpack.pack.layout import LSTRIP, RSTRIP, SPECIAL
 from tokpack.pack.view import PackView
+from tokpack.runtime.occurrences import Finder, Special, finder
+from tokpack.runtime.spaced import crosses
 
 __all__ = ["Fragment", "Partition"]
 
 _SPACE = b" \t\n\v\f\r"  # isspace of the C locale
-_TRIES = 1 << 12  # places that are looked at for all tokens with one beginning
-_PREFIX = 2  # bytes by which tokens are grouped
+_PREFIX = 2  # characters by which a text is looked through
 
 Fragment = tuple[int, int, int]  # (id, start, end) of a special token, (-1, start, end) of raw text
 
 
-@dataclass(frozen=True, slots=True)
-class _Special:
-    id: int
-    content: bytes
-    lstrip: bool
-    rstrip: bool
-    special: bool
-
-
 class Partition:
-    """The added tokens of a pack in matching order."""
+    """The added tokens of a pack in matching order.
+
+    Attributes:
+        tokens: those that can be found.
+    """
 
     def __init__(self, view: PackView, size: int) -> None:
         ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
@@ -44,8 +40,8 @@ class Partition:
             raise FormatError("the index is damaged: added-token sections differ in length", location=where)
         if any(first > last for first, last in pairwise(offset)) or offset[len(ids)] != len(blob):
             raise FormatError("the index is damaged: offsets of added tokens do not ascend", location=where)
-        self._tokens = [
-            _Special(
+        self.tokens = [
+            Special(
                 ids[i],
                 bytes(blob[offset[i] : offset[i + 1]]),
                 bool(flags[i] & LSTRIP),
@@ -55,55 +51,77 @@ class Partition:
             for i in range(len(ids))
             if ids[i] < size and offset[i] < offset[i + 1]
         ]
-        prefixes: dict[bytes, list[int]] = {}
-        for index, token in enumerate(self._tokens):
-            prefixes.setdefault(token.content[:_PREFIX], []).append(index)
-        self._prefixes = prefixes
+        self._finders: dict[bool, Finder | None] = {}
+        self._start: re.Pattern[str] | None = None
 
     def cut(self, text: bytes, parse_special: bool) -> list[Fragment]:
         """Fragments of ``text`` in order, as byte offsets; stripped spaces lie between fragments."""
         if not text:
             return []
+        found = self._finder(parse_special)
+        if found is None:
+            return self._passes(text, parse_special)
+        fragments: list[Fragment] = []
+        last = 0
+        for left, start, end, right, token in found.find(text):
+            if last < left:
+                fragments.append((-1, last, left))
+            fragments.append((token, start, end))
+            last = right
+        if last < len(text):
+            fragments.append((-1, last, len(text)))
+        return fragments
+
+    def _finder(self, parse_special: bool) -> Finder | None:
+        key = bool(parse_special)
+        if key not in self._finders:
+            self._finders[key] = finder([token for token in self.tokens if key or not token.special])
+        return self._finders[key]
+
+    def _passes(self, text: bytes, parse_special: bool) -> list[Fragment]:
+        """The rule as it stands."""
         fragments: list[Fragment] = [(-1, 0, len(text))]
-        for index in self._present(text):
-            token = self._tokens[index]
-            if parse_special or not token.special:
+        for token in self.tokens:
+            if (parse_special or not token.special) and token.content in text:
                 fragments = _pass(text, fragments, token)
         return fragments
 
-    def _present(self, text: bytes) -> list[int]:
-        """The tokens that occur in ``text``, in matching order."""
-        found: set[int] = set()
-        for prefix, indices in self._prefixes.items():
-            missing, tries, at = set(indices), 0, text.find(prefix)
-            # looking for each token on its own reads a long text once for each of them
-            while at >= 0 and missing and tries < _TRIES:
-                seen = [index for index in missing if text.startswith(self._tokens[index].content, at)]
-                found.update(seen)
-                missing.difference_update(seen)
-                at = text.find(prefix, at + 1)
-                tries += 1
-            if at >= 0:
-                found.update(index for index in missing if self._tokens[index].content in text)
-        return sorted(found)
+    @property
+    def crosses_spaces(self) -> bool:
+        """Whether a token could hold a space that is cut at (:mod:`tokpack.runtime.spaced`)."""
+        return any(b" " in t.content and _crosses(t.content) for t in self.tokens)
 
     def may_hold(self, text: str) -> bool:
         """Whether any added token could begin in ``text``: False means that :meth:`cut` has nothing to do."""
-        return any(prefix in text for prefix in self._text_prefixes()) if self._tokens else False
+        if not self.tokens:
+            return False
+        if self._start is None:
+            self._start = self._beginnings()
+        return self._start.search(text) is not None
 
-    def _text_prefixes(self) -> tuple[str, ...]:
-        """Prefixes as text; a prefix that ends inside a character is cut to what can be compared."""
-        cached: tuple[str, ...] | None = getattr(self, "_cached_prefixes", None)
-        if cached is None:
-            texts = set()
-            for token in self._tokens:
-                text = token.content.decode("utf-8", "replace")[:_PREFIX]
-                texts.add(text.split("�", 1)[0])
-            self._cached_prefixes = cached = ("",) if "" in texts else tuple(sorted(texts))
-        return cached
+    def _beginnings(self) -> re.Pattern[str]:
+        """What tokens begin with, as text; a beginning that ends inside a character is cut to what can be compared."""
+        after: dict[str, set[str]] = {}
+        for content in {token.content[: 4 * _PREFIX] for token in self.tokens}:
+            start = content.decode("utf-8", "replace")[:_PREFIX].split("\ufffd", 1)[0]
+            after.setdefault(start[:1], set()).add(start[1:])
+        if "" in after:
+            return re.compile("")
+        found = []
+        for first, seconds in sorted(after.items()):
+            some = "".join(map(re.escape, sorted(seconds)))
+            found.append(re.escape(first) + ("" if "" in seconds else f"(?=[{some}])"))
+        return re.compile("|".join(found), re.DOTALL)
 
 
-def _pass(text: bytes, fragments: list[Fragment], token: _Special) -> list[Fragment]:
+def _crosses(content: bytes) -> bool:
+    try:
+        return crosses(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return True
+
+
+def _pass(text: bytes, fragments: list[Fragment], token: Special) -> list[Fragment]:
     content, size = token.content, len(token.content)
     out: list[Fragment] = []
     for fragment in fragments:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from tokpack.errors import EncodeError, RefusedError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.detokenize import Detokenizer
+from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.min_cost import MinCostFragments
 from tokpack.runtime.partition import Partition
+from tokpack.runtime.short import short_fragments
+from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans, in_characters
 from tokpack.runtime.whole import (
     GreedyFragments,
@@ -20,6 +22,7 @@ from tokpack.runtime.whole import (
     WordPieceFragments,
 )
 from tokpack.runtime.words import WordFragments
+from tokpack.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,19 +107,45 @@ class LlamaPipeline:
         if len(text) >= _LONG:
             found: list[int] = self.encode_array(text, add_special, parse_special).tolist()
             return found
-        ids, after = self._around(add_special)
+        ids = self._short.encode(text) if self._short is not None and isinstance(text, str) else None
+        if ids is None:
+            ids = self._between_specials(text, parse_special)
+        if not add_special:
+            return ids
+        before, after = self._around(add_special)
+        return before + ids + after
+
+    @cached_property
+    def _short(self) -> SpacedParts | None:
+        """Short texts without special tokens."""
+        with meta_errors(self._view.file):
+            return short_fragments(self._view, self.pieces, self._fragments, self._partition)
+
+    def _between_specials(self, text: str | bytes, parse_special: bool) -> list[int]:
+        """A text with special tokens; what is between them goes the short way where that can be done."""
         if self._words is not None and isinstance(text, str) and not self._partition.may_hold(text):
-            ids.extend(self._words.encode_text(text))
-        else:
-            raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-            after_special = True
-            for token, start, end in self._partition.cut(raw, parse_special):
-                if token >= 0:
-                    ids.append(token)
-                else:
-                    ids.extend(self._fragments.encode(raw[start:end], after_special))
-                after_special = token >= 0
-        return ids + after
+            return list(self._words.encode_text(text))
+        ids: list[int] = []
+        raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        after_special = True
+        for token, start, end in self._partition.cut(raw, parse_special):
+            if token >= 0:
+                ids.append(token)
+            else:
+                fragment = raw[start:end]
+                found = self._short_fragment(fragment) if after_special else None
+                ids.extend(self._fragments.encode(fragment, after_special) if found is None else found)
+            after_special = token >= 0
+        return ids
+
+    def _short_fragment(self, raw: bytes) -> list[int] | None:
+        """Ids of a text that begins the input, or that follows a special token; None if it has to go the long way."""
+        if self._short is None:
+            return None
+        try:
+            return self._short.encode(raw.decode("utf-8"))
+        except UnicodeDecodeError:
+            return None
 
     def _around(self, add_special: bool) -> tuple[list[int], list[int]]:
         """Ids before and behind a text."""

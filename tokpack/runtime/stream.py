@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from typing import Protocol
 
 from tokpack.errors import EncodeError
+from tokpack.typed import Protocol
 
 __all__ = ["PieceStream", "StreamDecoder", "WindowStream"]
 

@@ -17,6 +17,7 @@ from tokpack.runtime.bpe import MergeModel
 from tokpack.runtime.chars import CharActions
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.spans import Spans
+from tokpack.runtime.steps import TrieSteps
 from tokpack.runtime.unigram import UnigramModel
 from tokpack.unicode.utf8 import decode_with_offsets
 
@@ -122,14 +123,20 @@ class WordPieceFragments(Fragments):
     """llama.cpp's WPM (``llm_tokenizer_wpm_session``): words, then greedy longest matches; a miss makes all unknown."""
 
     @cached_property
-    def _actions(self) -> CharActions:
+    def actions(self) -> CharActions:
+        """What becomes of each character."""
         return CharActions(self._view)
+
+    def encode_word(self, word: str) -> list[int]:
+        """Ids of one word."""
+        found = self._match(_MARK + word.encode("utf-8", "surrogatepass"))
+        return [token for token, _, _ in found] if found else [self._unk]
 
     def spans(self, raw: bytes, after_special: bool) -> Spans:
         """Spans of a fragment in its bytes."""
         text, ends = decode_with_offsets(raw)
         out: Spans = []
-        for word, origin in self._actions.words(text):
+        for word, origin in self.actions.words(text):
             # source span of each byte of the marked word; the mark has no width
             first = ends[origin[0] - 1] if origin[0] else 0
             edges = [(first, first)] * len(_MARK)
@@ -144,15 +151,27 @@ class WordPieceFragments(Fragments):
                 out.append((self._unk, first, edges[-1][1]))
         return out
 
+    @cached_property
+    def _steps(self) -> TrieSteps:
+        return TrieSteps(self._trie)
+
     def _match(self, word: bytes) -> Spans:
+        steps, values = self._steps, self._view.array("trie.value")
         out: Spans = []
-        at = 0
-        while at < len(word):
-            end, token = self._trie.longest(word, at)
+        at, size = 0, len(word)
+        while at < size:
+            node, end, stop, token = 0, at, at, -1
+            while end < size:
+                node = steps[node << 8 | word[end]]
+                if node < 0:
+                    break
+                end += 1
+                if values[node] >= 0:
+                    stop, token = end, values[node]
             if token < 0:
                 return []
-            out.append((self._checked(token), at, end))
-            at = end
+            out.append((self._checked(token), at, stop))
+            at = stop
         return out
 
 

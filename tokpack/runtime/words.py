@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 from tokpack.errors import UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import MergeModel
-from tokpack.runtime.bulk.known import rules_of_scanners
 from tokpack.runtime.chars import CharActions
 from tokpack.runtime.errors import meta_errors
-from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans, character_spans
 from tokpack.runtime.split import ClassMap, Splitter
+from tokpack.typed import Any
 from tokpack.unicode.utf8 import decode_lenient, decode_with_offsets
 
 __all__ = ["WordFragments"]
 
-_SHORT = 1 << 15  # characters up to which a text is cut at its spaces first
 _CACHED_WORDS = 1 << 16
 _CACHED_LENGTH = 64  # characters; longer words are rarely seen twice
 _SPACES = {0x20: "▁"}
@@ -103,12 +100,6 @@ class WordFragments:
             return Splitter(self._steps, ClassMap(*view.two_stage("class")), spaces)
 
     @cached_property
-    def _spaced(self) -> SpacedParts | None:
-        with meta_errors(self._view.file):
-            known = not self._escape and rules_of_scanners(self._steps) is not None
-        return SpacedParts(self._encode_words) if known else None
-
-    @cached_property
     def _kmers(self) -> dict[str, int]:
         assert self._dna is not None
         with meta_errors(self._view.file):
@@ -119,18 +110,17 @@ class WordFragments:
         if self._dna is not None or self._runs:
             raw = text.encode("utf-8", "surrogatepass")
             return [token for token, _, _ in self.spans(raw, False)]
-        if self._spaced is not None and len(text) <= _SHORT:
-            return self._spaced.encode(text)
-        return self._encode_words(text.translate(_SPACES) if self._escape else text)
+        return self.encode_words(text.translate(_SPACES) if self._escape else text)
 
-    def _encode_words(self, text: str) -> Iterable[int]:
+    def encode_words(self, text: str) -> Iterable[int]:
+        """Ids of a text that is only cut into words."""
         return chain.from_iterable(map(self._words.__getitem__, self._splitter.words(text)))
 
     def encode(self, raw: bytes, after_special: bool) -> Iterable[int]:
         """Ids of a fragment; ``after_special`` makes no difference here."""
         if self._escape and self._dna is None and not self._runs:
             # bytes are escaped before they are decoded: an overlong space stays one
-            return self._encode_words(decode_lenient(raw.replace(b" ", _MARK)))
+            return self.encode_words(decode_lenient(raw.replace(b" ", _MARK)))
         return self.encode_text(decode_lenient(raw))
 
     def spans(self, raw: bytes, after_special: bool) -> Spans:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tokpack.pack.layout import LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL
 from tokpack.pack.view import PackView
+from tokpack.records import dataclass
 from tokpack.runtime.hf.fragment import Fragment
+from tokpack.runtime.spaced import crosses
+from tokpack.typed import Any
 
 __all__ = ["AddedMatcher", "AddedToken", "read_added"]
 
@@ -28,6 +29,29 @@ class AddedToken:
     rstrip: bool
 
 
+class _Branches(dict[str, Any]):
+    """Patterns as a tree of characters, a branch made when a text asks for it; "" leads to the token that ends there.
+
+    Some vocabularies have thousands of added tokens, of which a text holds few.
+    """
+
+    def __init__(self, tokens: Mapping[str, AddedToken]) -> None:
+        super().__init__()
+        self.groups: dict[str, list[AddedToken]] = {}
+        for pattern, token in tokens.items():
+            self.groups.setdefault(pattern[0], []).append(token)
+
+    def __missing__(self, first: str) -> dict[str, Any]:
+        root: dict[str, Any] = {}
+        for token in self.groups[first]:
+            node = root
+            for char in token.pattern[1:]:
+                node = node.setdefault(char, {})
+            node[""] = token
+        self[first] = root
+        return root
+
+
 class AddedMatcher:
     """Finds the tokens of one pass.
 
@@ -42,19 +66,35 @@ class AddedMatcher:
         self._tokens = {token.pattern: token for token in tokens if token.pattern}
         self._is_word = is_word
         self._is_space = is_space
-        # the patterns as a tree of characters; "" leads to the token that ends there
-        self._tree: dict[str, Any] = {}
-        for pattern, token in self._tokens.items():
-            node = self._tree
-            for char in pattern:
-                node = node.setdefault(char, {})
-            node[""] = token
-        firsts = "".join(sorted(self._tree))
+        self._tree = _Branches(self._tokens)
+        firsts = "".join(sorted(self._tree.groups))
         self._first = re.compile(f"[{re.escape(firsts)}]") if firsts else None
 
     def may_match(self, text: str) -> bool:
         """Whether a token could begin in ``text``."""
         return self._first is not None and self._first.search(text) is not None
+
+    @property
+    def patterns(self) -> list[str]:
+        """What is looked for."""
+        return list(self._tokens)
+
+    def occurs(self, text: str) -> bool:
+        """Whether a token is found in ``text``."""
+        if self._first is None or self._first.search(text) is None:
+            return False
+        return next(self._matches(text), None) is not None
+
+    def hinders(self, text: str) -> bool:
+        """Whether a token is found in ``text`` that is not always cut out, or takes spaces beside it."""
+        if self._first is None or self._first.search(text) is None:
+            return False
+        return any(t.special or t.single_word or t.lstrip or t.rstrip for _, _, t in self._matches(text))
+
+    @property
+    def crosses_spaces(self) -> bool:
+        """Whether a token could hold a space that is cut at (:mod:`tokpack.runtime.spaced`)."""
+        return any(" " in pattern and crosses(pattern) for pattern in self._tokens)
 
     @property
     def empty(self) -> bool:

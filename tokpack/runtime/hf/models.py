@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.pack.pieces import NORMAL, PieceTable
@@ -11,6 +11,9 @@ from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.bpe import Merger
 from tokpack.runtime.errors import bytes_of
+from tokpack.runtime.steps import TrieSteps
+from tokpack.typed import Any
+from tokpack.unicode import byte_level
 
 __all__ = ["BpeModel", "Model", "UnigramModel", "WordPieceModel", "make_model"]
 
@@ -81,6 +84,7 @@ class BpeModel(Model):
         self._prefix = bytes_of(plain, "continuing_subword_prefix").decode()
         self._suffix = bytes_of(plain, "end_of_word_suffix").decode()
         self._fuse = bool(plain["fuse_unk"])
+        self._reached = view.raw("bulk.words")  # bits: pieces that merging makes of their text, see pack/bulk.py
 
     def encode(self, word: str) -> Tokens:
         """See :meth:`Model.encode`."""
@@ -89,6 +93,16 @@ class BpeModel(Model):
             if whole >= 0:
                 return [(whole, len(word))]
         return self.merged(word)
+
+    def ids(self, word: str) -> Sequence[int]:
+        """Ids of a word; to byte-level vocabularies as it is, not yet spelled as bytes."""
+        raw = word.encode("utf-8")
+        byte_pieces = self._pieces.byte_level
+        whole = self._pieces.find_raw(raw, byte_pieces)
+        at = whole >> 3  # -1 for a word that is no piece
+        if 0 <= at < len(self._reached) and self._reached[at] >> (whole & 7) & 1:
+            return (whole,)
+        return [token for token, _ in self.encode(byte_level.encode(raw) if byte_pieces else word)]
 
     @property
     def plain(self) -> bool:
@@ -117,6 +131,11 @@ class BpeModel(Model):
         return list(zip(symbols, ends, strict=True))
 
     def _symbols(self, word: str) -> tuple[list[int], list[int]]:
+        if self.plain:
+            get = self._ids.get
+            found = [get(char, -1) for char in word]
+            if -1 not in found:
+                return found, list(range(1, len(found) + 1))
         symbols: list[int] = []
         ends: list[int] = []
         unknown: tuple[int, int] | None = None  # one that waits to be fused with the next
@@ -164,11 +183,16 @@ class UnigramModel(Model):
     def __init__(self, view: PackView, pieces: PieceTable, plain: Mapping[str, Any]) -> None:
         super().__init__(view, pieces, plain)
         self._trie = Trie.of(view, "trie")
+        self._steps = TrieSteps(self._trie)
+        self._values = view.array("trie.value")
         self._scores = view.array("piece.scores64")
         if len(self._scores) != pieces.size:
             raise pieces.damaged("piece.scores64", "its length is not the vocabulary size")
-        model_scores = (self._scores[i] for i in range(pieces.size) if pieces.attrs[i] & NORMAL)
-        self._unk_score = min(model_scores, default=0.0) - float(plain["unk_penalty"])
+        lowest = view.meta.get("lowest_score")  # looking for it takes longer than all else
+        if not isinstance(lowest, float):
+            model_scores = (self._scores[i] for i in range(pieces.size) if pieces.attrs[i] & NORMAL)
+            lowest = min(model_scores, default=0.0)
+        self._unk_score = lowest - float(plain["unk_penalty"])
         unk = plain["unk_id"]
         self._unk = -1 if unk is None else int(unk)
 
@@ -219,25 +243,33 @@ class UnigramModel(Model):
         score = [0.0] * (size + 1)
         starts = [-1] * (size + 1)
         tokens = [-1] * (size + 1)
+        steps, values, scores = self._steps, self._values, self._scores
         at = 0
         for char in word:
-            length = len(char.encode("utf-8"))
-            here, single = score[at], False
-            for end, token in self._trie.prefixes(text, at):
-                if token >= self._pieces.size:
-                    raise self._pieces.damaged("trie.value", f"id {token} is out of range")
-                challenger = self._scores[token] + here
-                if starts[end] < 0 or challenger > score[end]:
-                    score[end], starts[end], tokens[end] = challenger, at, token
-                single |= end - at == length
+            behind = at + len(char.encode("utf-8"))
+            here, single, end, node = score[at], False, at, 0
+            while end < size:
+                node = steps[node << 8 | text[end]]
+                if node < 0:
+                    break
+                end += 1
+                token = values[node]
+                if token >= 0:
+                    if token >= self._pieces.size:
+                        raise self._pieces.damaged("trie.value", f"id {token} is out of range")
+                    challenger = scores[token] + here
+                    if starts[end] < 0 or challenger > score[end]:
+                        score[end], starts[end], tokens[end] = challenger, at, token
+                    if end == behind:
+                        single = True
             if not single:
                 if self._unk < 0:
                     what = "a character has no piece and the model no unknown id: the library fails on this text"
                     raise EncodeError(what)
-                challenger, end = self._unk_score + here, at + length
-                if starts[end] < 0 or challenger > score[end]:
-                    score[end], starts[end], tokens[end] = challenger, at, self._unk
-            at += length
+                challenger = self._unk_score + here
+                if starts[behind] < 0 or challenger > score[behind]:
+                    score[behind], starts[behind], tokens[behind] = challenger, at, self._unk
+            at = behind
         return starts, tokens
 
 
@@ -247,6 +279,8 @@ class WordPieceModel(Model):
     def __init__(self, view: PackView, pieces: PieceTable, plain: Mapping[str, Any]) -> None:
         super().__init__(view, pieces, plain)
         self._trie = Trie.of(view, "trie")
+        self._steps = TrieSteps(self._trie)
+        self._values = view.array("trie.value")
         self._prefix = bytes_of(plain, "continuing_subword_prefix")
         self._longest = int(plain["max_input_chars_per_word"])
 
@@ -258,21 +292,35 @@ class WordPieceModel(Model):
         out: Tokens = []
         at = chars = 0
         while at < len(text):
-            prefix = self._prefix if at else b""
-            found = [
-                (end - len(prefix), token)
-                for end, token in self._trie.prefixes(prefix + text[at:], 0)
-                if end > len(prefix)
-            ]
-            if not found:
+            end, token = self._longest_piece(text, at)
+            if token < 0:
                 return [(self._required(), len(word))]
-            size, token = found[-1]
-            if token >= self._pieces.size:
-                raise self._pieces.damaged("trie.value", f"id {token} is out of range")
-            chars += len(text[at : at + size].decode("utf-8", "replace"))
-            at += size
+            chars += len(text[at:end].decode("utf-8", "replace"))
+            at = end
             out.append((token, chars))
         return out
+
+    def _longest_piece(self, text: bytes, at: int) -> tuple[int, int]:
+        """(end, id) of the longest piece there; the id is -1 if there is none."""
+        steps, values, size = self._steps, self._values, len(text)
+        node = self._inner if at else 0
+        found, stop = -1, at
+        while at < size and node >= 0:
+            node = steps[node << 8 | text[at]]
+            at += 1
+            if node >= 0 and values[node] >= 0:
+                found, stop = values[node], at
+        if found >= self._pieces.size:
+            raise self._pieces.damaged("trie.value", f"id {found} is out of range")
+        return stop, found
+
+    @cached_property
+    def _inner(self) -> int:
+        """The node behind the prefix, -1 if no piece begins with it."""
+        node = 0
+        for byte in self._prefix:
+            node = self._steps[node << 8 | byte] if node >= 0 else -1
+        return node
 
     @property
     def prefix(self) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
 from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.pack.pieces import PieceTable
 from tokpack.pack.view import PackView
-from tokpack.runtime.bulk.known import rules_of_steps
+from tokpack.records import dataclass, replace
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.hf.added import AddedMatcher, read_added
 from tokpack.runtime.hf.compose import Composer
@@ -20,19 +18,20 @@ from tokpack.runtime.hf.fragment import Fragment, Range, cut
 from tokpack.runtime.hf.models import Model, make_model
 from tokpack.runtime.hf.normalizers import Normalizer, make_normalizers
 from tokpack.runtime.hf.pre_tokenizers import GPT2_PATTERN, make_pre_tokenizers
-from tokpack.runtime.hf.scripts import ScriptSplitter
 from tokpack.runtime.hf.sets import SPACE, WORD, CharSets
+from tokpack.runtime.hf.short import short_texts
 from tokpack.runtime.limited import Pattern, compile_pattern, find_all
 from tokpack.runtime.spaced import SpacedParts
 from tokpack.runtime.spans import Spans
 from tokpack.runtime.split import ClassMap
-from tokpack.runtime.stream import WindowStream
+from tokpack.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from tokpack.runtime.bulk.huggingface import HfBulk
+    from tokpack.runtime.stream import WindowStream
 
 __all__ = ["HfPipeline", "Stages"]
 
@@ -44,7 +43,8 @@ Matcher = Callable[[str], Iterable[Range]]
 Tokens = list[tuple[int, int]]
 
 
-class Stages(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stages:
     """What a text goes through before the model: steps in the order of the meta section."""
 
     passes: tuple[AddedMatcher, AddedMatcher]
@@ -83,6 +83,16 @@ class HfPipeline:
     @cached_property
     def _sets(self) -> CharSets:
         return CharSets(self._view)
+
+    @property
+    def sets(self) -> CharSets:
+        """The library's character sets."""
+        return self._sets
+
+    @property
+    def class_map(self) -> ClassMap:
+        """Code point → class character of the patterns."""
+        return self._class_map
 
     @cached_property
     def _patterns(self) -> dict[str, tuple[Pattern, bool]]:
@@ -128,7 +138,7 @@ class HfPipeline:
     def _pre_tokenizers(self) -> list[Callable[[Fragment], Iterable[Fragment]]]:
         with meta_errors(self._view.file):
             steps = self._view.meta["pre_tokenizer"]
-            return make_pre_tokenizers(steps, self._sets, ScriptSplitter(self._view), self._matcher)
+            return make_pre_tokenizers(steps, self._sets, self._view, self._matcher)
 
     @cached_property
     def _model(self) -> Model:
@@ -255,12 +265,17 @@ class HfPipeline:
 
     def stream(self, special: bool) -> WindowStream:
         """A decoder for ids that come one by one."""
+        from tokpack.runtime.stream import WindowStream
+
         return WindowStream(self.detokenizer, special)
 
     def encode(self, text: str | bytes, add_special: bool, parse_special: bool) -> list[int]:
         """See :meth:`tokpack.Tokenizer.encode`."""
-        before, after = self._around if add_special else ([], [])
-        return [*before, *self._plain(text, parse_special), *after]
+        ids = self._plain(text, parse_special)
+        if not add_special:
+            return ids
+        before, after = self._around
+        return [*before, *ids, *after]
 
     @cached_property
     def bulk(self) -> HfBulk:
@@ -290,25 +305,44 @@ class HfPipeline:
         return self._composer.compose(first, second, add_special=add_special, truncate=truncate, pad=pad)
 
     def _plain(self, text: str | bytes, parse_special: bool) -> list[int]:
-        chars = _text(text)
-        if len(chars) >= _LONG:
-            found: list[int] = self.bulk.encode(chars, parse_special, [], []).tolist()
+        if len(text) >= _LONG:
+            found: list[int] = self.bulk.encode(_text(text), parse_special, [], []).tolist()
             return found
-        if self._spaced is not None and not any(matcher.may_match(chars) for matcher in self._passes):
-            return self._spaced.encode(chars)
-        return self.scalar(chars, parse_special)
+        short = self._short
+        if short is None:
+            return self.scalar(_text(text), parse_special)
+        chars = text if isinstance(text, str) else _text(text)
+        ids = short.encode(chars)
+        return self._between_tokens(_text(chars), parse_special, short) if ids is None else ids
+
+    def _between_tokens(self, chars: str, parse_special: bool, short: SpacedParts) -> list[int]:
+        """A text with added tokens: what is between them goes the short way where that can be done."""
+        first, second = self._passes
+        if self._asks_for_first or not (second.empty or not self._view.meta["normalizer"]):
+            return self.scalar(chars, parse_special)
+        ids: list[int] = []
+        skip = not parse_special
+        for token, part in first.split(Fragment(chars), skip):
+            if token >= 0:
+                ids.append(token)
+                continue
+            found = short.encode(part.text)
+            if found is not None:
+                ids += found
+                continue
+            for later, piece in second.split(self._normalize(part), skip):
+                if later >= 0:
+                    ids.append(later)
+                else:
+                    for _, tokens in self.words(piece):
+                        ids += [token for token, _ in tokens]
+        return ids
 
     @cached_property
-    def _spaced(self) -> SpacedParts | None:
-        """Short texts without added tokens, where words are cut at spaces and normalizers do not see over them."""
-        meta = self._view.meta
+    def _short(self) -> SpacedParts | None:
+        """Short texts without added tokens."""
         with meta_errors(self._view.file):
-            steps = meta["pre_tokenizer"]
-            stable = all(step["kind"] == "unicode-normalization" for step in meta["normalizer"])
-            raw = not meta["normalizer"] or self._passes[1].empty
-            if not stable or not raw or rules_of_steps(steps, GPT2_PATTERN) is None or steps[-1]["add_prefix_space"]:
-                return None
-        return SpacedParts(lambda text: self.scalar(text, False))
+            return short_texts(self._view, self)
 
     @property
     def asks_for_first(self) -> bool:
