@@ -65,15 +65,30 @@ else:
 
     def _initializer(kind):
         setters = tuple([kind.__dict__[name].__set__ for name in kind.__slots__])
-        size = len(setters)
+        size, calls = len(setters), 0
 
         def __init__(self, *values, **named):  # noqa: N807
+            nonlocal calls
+            calls += 1
+            if calls == _OFTEN:
+                kind.__init__ = _compiled(kind, setters)
             if named or len(values) != size:
                 values = _arguments(kind, values, named)
             for place, value in zip(setters, values):  # noqa: B905 - of one length, and this is called often
                 place(self, value)
 
         return __init__
+
+    _OFTEN = 16  # records of one kind from which on compiling a function for them pays
+
+    def _compiled(kind, setters):
+        """What the standard library makes of every class when it is defined."""
+        space = {f"_set_{name}": place for name, place in zip(kind.__slots__, setters, strict=True)}
+        space["_defaults"] = kind.__record_defaults__
+        heads = [f"{name}=_defaults[{name!r}]" if name in kind.__record_defaults__ else name for name in kind.__slots__]
+        lines = [f"    _set_{name}(self, {name})" for name in kind.__slots__] or ["    pass"]
+        exec(f"def __init__(self, {', '.join(heads)}):\n" + "\n".join(lines), space)  # noqa: S102 - our own names
+        return space["__init__"]
 
     def dataclass(*, frozen, slots):
         """The decorator."""

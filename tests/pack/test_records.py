@@ -74,3 +74,13 @@ def test_the_standard_functions() -> None:
 def test_errors_travel_between_processes() -> None:
     error = tokpack.EncodeError("what", location=Location("file", "key", 3), hint="hint")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_many_are_made_as_few_are() -> None:
+    """The constructor is compiled when it is used often."""
+    for k in range(100):
+        assert Point(k) == Point(x=k) == Point(k, y=2) == pickle.loads(pickle.dumps(Point(k)))
+        assert Point(k, 3).y == 3
+    for values, named in [((), {}), ((1, 2, 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1})]:
+        with pytest.raises(TypeError):
+            Point(*values, **named)
