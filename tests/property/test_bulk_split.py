@@ -15,7 +15,7 @@ from tests.property.strategies import GROUPS
 from tests.seeds import run_seed
 from tokpack.onig import FLAGS, translate
 from tokpack.runtime.bulk.classes import CharCodes
-from tokpack.runtime.bulk.known import PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
+from tokpack.runtime.bulk.known import DEEPSEEK, PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
 from tokpack.runtime.bulk.split import WordStarts, chunks
 from tokpack.runtime.scanners import SCANNERS
 from tokpack.unicode import llamacpp
@@ -25,6 +25,7 @@ ATOMS = [
     *"aBzstSéÉ中ªʰǅ1²٣Ⅷ \t\n\r\0\x1c\x7f_(!/-。“👍",
     *("'s", "'", "'ll", "'LL", "'lL", "'re", "'ſ", "ſ", "\u0301", "ा", "12", "1234567", "  ", "\r\n", "\u00a0"),
     *("\u3000", "\x85", "//", "\u200d", ". ", "'d", "'m", "'ve", "'VE", "don't", "A中", "中A", "\n/", "!\n/", " '"),
+    *("(a", "(é", "a\u0301", "(a\u0301b", "\u200b", "\u200b\u200b", "\ue000a", "かな", "・", "“a", " \u200d", "é("),
 ]
 
 
@@ -93,6 +94,59 @@ def test_scanners(name: str) -> None:
     index, blocks = llamacpp.class_table(han=False)
     rules = SCANNER_RULES.get(name, Rules("gpt2", alone=True))
     check(rules, re.compile(SCANNERS.get(name, SCANNERS["gpt2"]), re.ASCII), index, blocks)
+
+
+def one_after_the_other(patterns: Sequence[re.Pattern[str]], text: str) -> list[int]:
+    """Where words begin, if each pattern cuts out its matches in what those before it left together."""
+    words = [(0, len(text))] if text else []
+    for pattern in patterns:
+        cut = []
+        for start, end in words:
+            last = start
+            for match in pattern.finditer(text[start:end]):
+                spans = (last, start + match.start()), (start + match.start(), start + match.end())
+                cut += [span for span in spans if span[0] < span[1]]
+                last = start + match.end()
+            if last < end:
+                cut.append((last, end))
+        words = cut
+    return [start for start, _ in words]
+
+
+@pytest.mark.parametrize("few", [0, 200])
+def test_three_steps(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokpack.runtime.bulk.split._FEW", few)
+    translated = translate(DEEPSEEK)
+    patterns = translated.compile()
+    *before, last = patterns
+    codes = CharCodes(translated.index, translated.blocks, last, "deepseek", None, before)
+    starts = WordStarts(Rules("deepseek", digits=3), codes)
+    classes = Classes(translated.blocks.reshape(-1, 256)[translated.index].reshape(-1))
+    for text in texts(4 * COUNT):
+        found = starts.starts(text)
+        if found is None:
+            assert any(char in text for char in "\u3040\u3097\u3098"), repr(text)
+            continue
+        assert found.tolist() == one_after_the_other(patterns, text.translate(classes)), repr(text)
+
+
+@pytest.mark.parametrize("few", [0, 200])
+def test_blanks_before_line_ends(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at one by one or all together."""
+    monkeypatch.setattr("tokpack.runtime.bulk.split._FEW", few)
+    translated = translate([next(source for source, rules in PATTERNS.items() if rules.family == "o200k")])
+    (pattern,) = translated.compile()
+    source = random.Random(run_seed())
+    starts = WordStarts(
+        Rules("o200k", digits=3), CharCodes(translated.index, translated.blocks, pattern, "o200k", None)
+    )
+    for _ in range(COUNT):
+        text = "".join(
+            source.choices(["a", "!", " ", "\t", "\n", "\r\n", "1", "  \n", "\n \n"], k=source.randint(1, 20))
+        )
+        found = starts.starts(text)
+        assert found is not None
+        assert found.tolist() == expected(pattern, text, alone=False), repr(text)
 
 
 @pytest.mark.parametrize("name", SCANNER_RULES)

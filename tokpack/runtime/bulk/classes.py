@@ -8,7 +8,7 @@ answers in an unforeseen way is seen: it gets the code ODD, and texts that hold 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +16,29 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BLANK", "BOTH", "LINE", "LOWER", "MARK", "NUMBER", "ODD", "OTHER", "SPACE", "UPPER", "CharCodes"]
+__all__ = [
+    "BLANK",
+    "BOTH",
+    "HAN",
+    "HAN_SIGN",
+    "LINE",
+    "LOWER",
+    "MARK",
+    "NUMBER",
+    "ODD",
+    "OTHER",
+    "PUNCT",
+    "REST",
+    "SPACE",
+    "UPPER",
+    "CharCodes",
+]
 
 # letters come first: code <= BOTH is a letter. Patterns without cases call all of them LOWER
 LOWER, UPPER, BOTH, NUMBER, OTHER, BLANK, SPACE, LINE, ODD, MARK = range(10)
+# in the family deepseek LOWER are letters of ASCII, UPPER other letters and marks, PUNCT signs of ASCII, HAN and
+# HAN_SIGN letters and signs that a step of its own cuts out, and REST what no part of the pattern matches alone
+PUNCT, HAN, HAN_SIGN, REST = 10, 11, 12, 13
 
 Probe = Callable[[str], int]  # end of the match at the start of a text, -1 for none
 
@@ -59,7 +78,23 @@ def _o200k(end: Probe, char: str) -> int:
     return _cl100k(end, char)
 
 
-_PROBES = {"gpt2": _gpt2, "cl100k": _cl100k, "o200k": _o200k}
+def _deepseek(end: Probe, char: str) -> int:
+    signs = end(f"!{char}!")
+    if end("a" + char) == 2:
+        return LOWER if end("!" + char) == 2 else UPPER
+    if signs == 3:
+        return PUNCT if end(char + "a") == 2 else OTHER
+    if signs == 2 and end(char + "a") == 1 and end("a" + char) == 1:
+        return LINE
+    if end(char + "\n") == 2:
+        return SPACE if end(char + "!") == 2 else BLANK
+    return REST if end(char) == -1 and end(char + "a") == 2 and end(char + "!") == -1 else ODD
+
+
+# by two steps before: what becomes of a character that one of them cuts out
+_APART: tuple[dict[int, int], ...] = ({REST: NUMBER}, {LOWER: HAN, UPPER: HAN, PUNCT: HAN_SIGN, OTHER: HAN_SIGN})
+
+_PROBES = {"gpt2": _gpt2, "cl100k": _cl100k, "o200k": _o200k, "deepseek": _deepseek}
 
 
 class CharCodes:
@@ -70,6 +105,7 @@ class CharCodes:
         pattern: the compiled pattern, on class characters.
         family: what kind of pattern it is.
         alone: code points that a step before the pattern makes words of their own, or None.
+        before: patterns of two steps before, of numbers and of HAN.
 
     Attributes:
         ascii: code of each byte below 128, for ``bytes.translate``.
@@ -85,6 +121,7 @@ class CharCodes:
         pattern: re.Pattern[str],
         family: str,
         alone: NDArray[np.bool_] | None = None,
+        before: Sequence[re.Pattern[str]] = (),
     ) -> None:
         def end(text: str) -> int:
             match = pattern.match(text)
@@ -96,6 +133,10 @@ class CharCodes:
         endings = []
         for name in names:
             codes[name] = _PROBES[family](end, chr(name))
+            for step, become in zip(before, _APART, strict=False):
+                if step.match(chr(name)):
+                    codes[name] = become.get(int(codes[name]), ODD)
+                    break
             if codes[name] <= BOTH and _ends_contraction(end, chr(name), family):
                 endings.append(name)
         self.table = codes[rows][index].reshape(-1)
@@ -132,6 +173,8 @@ class CharCodes:
 
 
 def _ends_contraction(end: Probe, char: str, family: str) -> bool:
+    if family == "deepseek":
+        return False
     if family == "o200k":
         return end(f"a'{char}") == 3 and end(f"a'{char}a") == 3
     return end(f"'{char}a") == 2 and end(f"'{char}") == 2

@@ -15,7 +15,7 @@ from tokpack.runtime.bulk.classes import CharCodes
 from tokpack.runtime.bulk.encoder import Limits, Parts, WordEncoder, Words, by_pieces
 from tokpack.runtime.bulk.fields import FieldEncoder
 from tokpack.runtime.bulk.hf_fields import unigram_fields, word_piece_fields
-from tokpack.runtime.bulk.known import known_split, rules_of_steps
+from tokpack.runtime.bulk.known import known_split, rules_of_chain, rules_of_steps
 from tokpack.runtime.bulk.normalize import normalize_long
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.resolve import BatchResolver
@@ -295,10 +295,14 @@ def _ends(words: Iterable[str]) -> Iterator[int]:
 
 def _starts(view: PackView, pipeline: HfPipeline, steps: Sequence[Any]) -> WordStarts | None:
     """The vectorised splitter of these steps, or None."""
+    chain_of = rules_of_chain(steps)
     found = rules_of_steps(steps, GPT2_PATTERN)
-    if found is None:
+    if chain_of is not None:
+        rules, (*before, source) = chain_of
+    elif found is not None:
+        (rules, source), before = found, []
+    else:
         return None
-    rules, source = found
     alone = None
     if rules.alone:
         index, blocks = section(view, "hf.sets.index", "H"), section(view, "hf.sets.blocks", "B")
@@ -306,7 +310,7 @@ def _starts(view: PackView, pipeline: HfPipeline, steps: Sequence[Any]) -> WordS
         alone = (blocks.reshape(-1, 256)[index].reshape(-1) & NUMERIC) != 0
     view.two_stage("onig")
     index, blocks = section(view, "onig.index", "H"), section(view, "onig.blocks", "H")
-    pattern = pipeline.compiled(source)
-    if not isinstance(pattern, re.Pattern):
+    patterns = [one for one in map(pipeline.compiled, (*before, source)) if isinstance(one, re.Pattern)]
+    if len(patterns) <= len(before):
         return None  # one that may take long
-    return WordStarts(rules, CharCodes(index, blocks, pattern, rules.family, alone))
+    return WordStarts(rules, CharCodes(index, blocks, patterns[-1], rules.family, alone, patterns[:-1]))

@@ -8,10 +8,12 @@ from tokpack.records import dataclass
 from tokpack.typed import Any
 
 __all__ = [
+    "DEEPSEEK",
     "PATTERNS",
     "SCANNER_RULES",
     "Rules",
     "known_split",
+    "rules_of_chain",
     "rules_of_pattern",
     "rules_of_scanners",
     "rules_of_steps",
@@ -23,7 +25,7 @@ class Rules:
     """What patterns of one family differ in.
 
     Attributes:
-        family: ``gpt2``, ``cl100k`` or ``o200k``.
+        family: ``gpt2``, ``cl100k``, ``o200k`` or ``deepseek``.
         digits: numbers in a word: 0 for any, else at most so many.
         last_run: white space that ends the text is one word (``\\s++$``).
         alone: numbers are cut out by a step of their own before the pattern.
@@ -77,6 +79,14 @@ PATTERNS: dict[str, Rules] = {
     _o200k("", r"\p{N}"): Rules("o200k", digits=1, suffixes=False),
 }
 
+# three steps, each of which cuts out its matches
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+
 # llama.cpp's hand-written splitters
 SCANNER_RULES = {
     "gpt2": Rules("gpt2"),
@@ -114,6 +124,19 @@ def known_split(step: Mapping[str, Any]) -> Rules | None:
     if (step["behavior"], bool(step["invert"])) not in (("isolated", False), ("removed", True)):
         return None
     return rules_of_pattern(step["pattern"], onig=True)
+
+
+def rules_of_chain(steps: Sequence[Mapping[str, Any]]) -> tuple[Rules, tuple[str, ...]] | None:
+    """(family, patterns) of pre-tokenizer steps of the tokenizers library whose splits are made one after the other."""
+    if len(steps) != 4 or steps[-1]["kind"] != "byte-level" or steps[-1]["use_regex"]:
+        return None
+    patterns = []
+    for step in steps[:-1]:
+        if step["kind"] != "split" or step["dialect"] != "onig" or step["behavior"] != "isolated" or step["invert"]:
+            return None
+        patterns.append(str(step["pattern"]))
+    plain = tuple(one.replace("\r", r"\r").replace("\n", r"\n").replace('[!"', r"[!\"") for one in patterns)
+    return (Rules("deepseek", digits=3), tuple(patterns)) if plain == DEEPSEEK else None
 
 
 def rules_of_steps(steps: Sequence[Mapping[str, Any]], own: str) -> tuple[Rules, str] | None:

@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.runtime.bulk.classes import BLANK, BOTH, LINE, LOWER, NUMBER, OTHER, SPACE, UPPER
+from tokpack.runtime.bulk.classes import (
+    BLANK,
+    BOTH,
+    HAN,
+    HAN_SIGN,
+    LINE,
+    LOWER,
+    NUMBER,
+    OTHER,
+    PUNCT,
+    REST,
+    SPACE,
+    UPPER,
+)
 from tokpack.runtime.bulk.known import Rules
 
 if TYPE_CHECKING:
@@ -19,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["EITHER", "LINE_AFTER_BLANK", "NUMBERS", "begins_of", "flags_of", "pair_table"]
 
 START = 1  # a word begins
-EITHER = 2  # upper case after a letter of either case
+EITHER = 2  # upper case after a letter of either case; in the family deepseek another letter after one of ASCII
 AFTER_SIGN, SIGNS = 4, 8  # a word begins at a letter after a sign, if this does not begin its own word
-AFTER_BLANK, BLANKS = 16, 32  # a word begins at a blank after a blank, if something else comes next
+AFTER_BLANK, BLANKS = 16, 32  # a word begins at a blank after a blank, if something else comes next; at REST, too
 LINE_AFTER_BLANK = 64
 NUMBERS = 128  # a number after a number
 _FIRST = 15  # code before the text
@@ -30,12 +43,12 @@ _WHITE, _LETTERS = (BLANK, SPACE), (LOWER, UPPER, BOTH)
 
 def pair_table(rules: Rules) -> bytes:
     """Flags of ``code before << 4 | code``, for ``bytes.translate``."""
-    flags = _gpt2 if rules.family == "gpt2" else _cl100k
+    flags = {"gpt2": _gpt2, "deepseek": _deepseek}.get(rules.family, _cl100k)
     table = bytearray(256)
     for code in range(16):
         table[_FIRST << 4 | code] = START
-        for before in range(LINE + 1):
-            table[before << 4 | code] = flags(before, code, rules) if code <= LINE else 0
+        for before in range(_FIRST):
+            table[before << 4 | code] = flags(before, code, rules)
     return bytes(table)
 
 
@@ -70,6 +83,33 @@ def _cl100k(before: int, code: int, rules: Rules) -> int:
     elif code == OTHER:
         flags |= SIGNS if before in (OTHER, SPACE) else START
     return flags
+
+
+def _deepseek(before: int, code: int, rules: Rules) -> int:
+    """``N{1,3}``, then ``HAN+``, then ``PA+ | X?L+ | ?S+NL* | \\s*NL+ | \\s+(?!\\S) | \\s+``, one after the other.
+
+    P are signs of ASCII, A its letters, X is neither a letter nor a sign nor a line end. What matches nothing is cut
+    out as it stands, but the last of it, before a letter, is X.
+    """
+    if code == NUMBER:
+        return NUMBERS if before == NUMBER else START
+    if before in (NUMBER, HAN, HAN_SIGN) or code in (HAN, HAN_SIGN):
+        return 0 if before == code else START
+    blank_before = before in _WHITE
+    if code in _WHITE:
+        return BLANKS if blank_before else START
+    if code == LINE:
+        return START if before in (*_LETTERS, REST) else LINE_AFTER_BLANK if blank_before else 0
+    flags = AFTER_BLANK if blank_before else 0
+    if code == REST:
+        return flags | (BLANKS if before == REST else START)
+    if code in _LETTERS:
+        if before == REST:
+            return AFTER_BLANK
+        if before == PUNCT:
+            return AFTER_SIGN if code == LOWER else START
+        return flags | (START if before in (LINE, OTHER) else EITHER if (before, code) == (LOWER, UPPER) else 0)
+    return flags | (SIGNS if before in (OTHER, PUNCT, SPACE) else START)
 
 
 def flags_of(codes: NDArray[np.uint8], table: bytes) -> NDArray[np.uint8]:

@@ -15,7 +15,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokpack.runtime.bulk.classes import BLANK, BOTH, LINE, LOWER, MARK, NUMBER, ODD, OTHER, SPACE, UPPER, CharCodes
+from tokpack.runtime.bulk.classes import (
+    BLANK,
+    BOTH,
+    LINE,
+    LOWER,
+    MARK,
+    NUMBER,
+    ODD,
+    OTHER,
+    PUNCT,
+    SPACE,
+    UPPER,
+    CharCodes,
+)
 from tokpack.runtime.bulk.known import Rules
 from tokpack.runtime.bulk.neighbours import EITHER, LINE_AFTER_BLANK, NUMBERS, begins_of, flags_of, pair_table
 
@@ -146,7 +159,7 @@ def _blanks_before_lines(begins: Bools, codes: Codes, ends: Places) -> None:
         line = codes == LINE
         lines = np.flatnonzero(line & ~np.concatenate(([False], line[:-1])))
         start = lines[np.searchsorted(lines, starts - 1, side="right") - 1]
-        after_sign = (start > 0) & (codes[start - 1] == OTHER)
+        after_sign = (start > 0) & ((codes[start - 1] == OTHER) | (codes[start - 1] == PUNCT))
         begins[starts[~after_sign]] = False
 
 
@@ -158,7 +171,7 @@ def _few_blanks_before_lines(begins: Bools, codes: bytes, ends: list[int]) -> No
         start = line
         while start > 0 and codes[start - 1] == LINE:
             start -= 1
-        if start == 0 or codes[start - 1] != OTHER:
+        if start == 0 or codes[start - 1] not in (OTHER, PUNCT):
             begins[line + 1] = False
 
 
@@ -191,6 +204,19 @@ def _o200k(codes: Codes, points: Points, rules: Rules, table: CharCodes, pairs: 
     ends = ends[ends < len(codes)]
     if unsure and (codes[ends] == BOTH).any():
         return None  # a word begins behind the contraction, which _cases did not know
+    return begins
+
+
+def _deepseek(codes: Codes, points: Points, rules: Rules, table: CharCodes, pairs: bytes) -> Bools:
+    begins, flags = _common(codes, rules, pairs)
+    at = np.flatnonzero(flags & EITHER)
+    if len(at):
+        # letters of ASCII behind a sign of ASCII are a word without those that follow
+        ascii_letter = codes == LOWER
+        first = np.flatnonzero(ascii_letter & ~np.concatenate(([False], ascii_letter[:-1])))
+        start = first[np.searchsorted(first, at, side="left") - 1]
+        signed = (start > 0) & (codes[np.maximum(start - 1, 0)] == PUNCT) & ~begins[start]
+        begins[at[signed]] = True
     return begins
 
 
@@ -330,5 +356,6 @@ _FAMILIES: dict[str, Callable[[Codes, Points, Rules, CharCodes, bytes], Bools | 
     "gpt2": _gpt2,
     "cl100k": _cl100k,
     "o200k": _o200k,
+    "deepseek": _deepseek,
 }
 assert LOWER < UPPER < BOTH < NUMBER  # a code up to BOTH is taken for a letter

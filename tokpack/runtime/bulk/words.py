@@ -26,6 +26,7 @@ __all__ = ["Chunk", "Resolver", "Static", "WordIds", "nothing_known", "static_ta
 _GROUP = 1 << 22  # bytes of text whose new words are resolved together
 _GIVEN = 1 << 40  # size of a word that is not looked up
 _MISSED = 1 << 13  # words from which on a search in the tables is worth its while
+_KEPT = 1 << 19  # bytes of a chunk whose keys' place is kept for the next one
 _LONG = 256  # bytes; longer words are not remembered
 
 # words → (their ids laid end to end, how many each has)
@@ -181,7 +182,9 @@ class WordIds:
             starts, sizes = starts[kept], sizes[kept]
         if chunk.given is not None:
             sizes[chunk.given[0]] = _GIVEN
-        overlap = memory.overlap = Overlap(padded(chunk.raw), memory.overlap)
+        overlap = Overlap(padded(chunk.raw), memory.overlap)
+        if len(chunk.raw) <= _KEPT:
+            memory.overlap = overlap
         key = overlap.keys(starts, sizes, LIMITS[0])
         values, missed = memory.front(0, key)
         size = sizes.take(missed)
