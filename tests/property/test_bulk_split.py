@@ -6,6 +6,7 @@ import os
 import random
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from tests.property.strategies import GROUPS
 from tests.seeds import run_seed
 from tokpack.onig import FLAGS, translate
 from tokpack.runtime.bulk.classes import CharCodes
-from tokpack.runtime.bulk.known import DEEPSEEK, PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
+from tokpack.runtime.bulk.known import COLLAPSED, DEEPSEEK, HAN_RANGES, PATTERNS, SCANNER_RULES, Rules, rules_of_pattern
 from tokpack.runtime.bulk.split import WordStarts, chunks
 from tokpack.runtime.scanners import SCANNERS
+from tokpack.runtime.split import compile_collapsed
 from tokpack.unicode import llamacpp
 
 COUNT = 60 * int(os.environ.get("TOKPACK_EXAMPLES", "20"))
@@ -94,6 +96,36 @@ def test_scanners(name: str) -> None:
     index, blocks = llamacpp.class_table(han=False)
     rules = SCANNER_RULES.get(name, Rules("gpt2", alone=True))
     check(rules, re.compile(SCANNERS.get(name, SCANNERS["gpt2"]), re.ASCII), index, blocks)
+
+
+@pytest.mark.parametrize("source", COLLAPSED, ids=range(len(COLLAPSED)))
+def test_patterns_of_llamacpp(source: str) -> None:
+    index, blocks = llamacpp.class_table(han=False)
+    check(COLLAPSED[source], compile_collapsed(source), index, blocks)
+
+
+def test_three_steps_of_llamacpp() -> None:
+    index, blocks = llamacpp.class_table(han=False)
+    numbers, last = compile_collapsed(DEEPSEEK[0]), compile_collapsed(DEEPSEEK[2])
+    han = np.zeros(0x110000, dtype=np.bool_)
+    for start, end in HAN_RANGES:
+        han[start : end + 1] = True
+    starts = WordStarts(Rules("deepseek", digits=3), CharCodes(index, blocks, last, "deepseek", None, [numbers], han))
+    classes, left = Classes(blocks.reshape(-1, 256)[index].reshape(-1)), 0
+    for text in texts(2 * COUNT):
+        found = starts.starts(text)
+        if found is None:
+            left += 1
+            continue
+        whole = text.translate(classes)
+        cuts = {0, *one_after_the_other([numbers], whole)}
+        cuts |= {at for match in re.finditer(DEEPSEEK[1], text) for at in match.span()} - {len(text)}
+        borders = [*sorted(cuts), len(text)]
+        begins = [
+            start + at for start, end in pairwise(borders) for at in one_after_the_other([last], whole[start:end])
+        ]
+        assert found.tolist() == begins, repr(text)
+    assert left < COUNT / 4, "most texts are left to the scalar splitter"
 
 
 def one_after_the_other(patterns: Sequence[re.Pattern[str]], text: str) -> list[int]:

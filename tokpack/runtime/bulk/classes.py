@@ -105,7 +105,8 @@ class CharCodes:
         pattern: the compiled pattern, on class characters.
         family: what kind of pattern it is.
         alone: code points that a step before the pattern makes words of their own, or None.
-        before: patterns of two steps before, of numbers and of HAN.
+        before: patterns of steps before, of numbers and of HAN.
+        han: code points that are HAN whatever the patterns say, or None.
 
     Attributes:
         ascii: code of each byte below 128, for ``bytes.translate``.
@@ -122,6 +123,7 @@ class CharCodes:
         family: str,
         alone: NDArray[np.bool_] | None = None,
         before: Sequence[re.Pattern[str]] = (),
+        han: NDArray[np.bool_] | None = None,
     ) -> None:
         def end(text: str) -> int:
             match = pattern.match(text)
@@ -142,6 +144,10 @@ class CharCodes:
         self.table = codes[rows][index].reshape(-1)
         if alone is not None:
             self._stand_alone(alone)
+        if han is not None:
+            apart = np.full(REST + 1, ODD, dtype=np.uint8)
+            apart[list(_APART[1])] = list(_APART[1].values())
+            self.table[han] = apart[self.table[han]]
         self.ascii = self.table[:128].tobytes() + bytes(128)
         self.odd = bool((self.table == ODD).any())
         self.marks = bool((self.table == MARK).any())

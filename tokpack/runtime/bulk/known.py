@@ -8,12 +8,15 @@ from tokpack.records import dataclass
 from tokpack.typed import Any
 
 __all__ = [
+    "COLLAPSED",
     "DEEPSEEK",
+    "HAN_RANGES",
     "PATTERNS",
     "SCANNER_RULES",
     "Rules",
     "known_split",
     "rules_of_chain",
+    "rules_of_collapsed",
     "rules_of_pattern",
     "rules_of_scanners",
     "rules_of_steps",
@@ -87,12 +90,27 @@ DEEPSEEK = (
     r"|\s*[\r\n]+|\s+(?!\S)|\s+",
 )
 
+HAN_RANGES = ((0x4E00, 0x9FA5), (0x3040, 0x309F), (0x30A0, 0x30FF))  # of the second
+
 # llama.cpp's hand-written splitters
 SCANNER_RULES = {
     "gpt2": Rules("gpt2"),
     "llama3": Rules("cl100k", digits=3),
     "qwen2": Rules("cl100k", digits=1),
     "qwen35": Rules("cl100k", digits=1),
+}
+
+
+def _cased(suffix: str, numbers: str) -> str:
+    some, lead = r"((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+", r"[^\r\n\p{L}\p{N}]?"
+    more = r"((?=[\p{L}])([^a-z]))+((?=[\p{L}])([^A-Z]))*"
+    return f"{lead}{some}{suffix}|{lead}{more}{suffix}|{numbers}" + r"| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _TAIL
+
+
+# llama.cpp's patterns that stand alone, on collapsed text
+COLLAPSED = {
+    _cased(r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?", r"\p{N}{1,3}"): Rules("o200k", digits=3),
+    _cased("", r"\p{N}"): Rules("o200k", digits=1, suffixes=False),
 }
 
 
@@ -117,6 +135,28 @@ def rules_of_scanners(steps: Sequence[Mapping[str, Any]]) -> tuple[Rules, str] |
     return (Rules("gpt2", alone=True), name) if rules.family == "gpt2" else None
 
 
+def rules_of_collapsed(steps: Sequence[Mapping[str, Any]]) -> tuple[Rules, tuple[str, ...]] | None:
+    """(family, patterns on collapsed text) of llama.cpp's pre-tokenizer steps, or None.
+
+    Of the deepseek family these are the first and the last step.
+    """
+    if any(step.get("kind") != "split" or step.get("behavior") != "isolated" or step.get("invert") for step in steps):
+        return None
+    dialects = [step.get("dialect") for step in steps]
+    patterns = [str(step.get("pattern")) for step in steps]
+    if dialects == ["std-regex-collapsed"]:
+        rules = COLLAPSED.get(patterns[0])
+        return None if rules is None else (rules, (patterns[0],))
+    if dialects != ["std-regex-collapsed", "std-wregex", "std-regex-collapsed"] or not _is_deepseek(patterns):
+        return None
+    return Rules("deepseek", digits=3), (patterns[0], patterns[2])
+
+
+def _is_deepseek(patterns: Sequence[str]) -> bool:
+    plain = (one.replace("\r", r"\r").replace("\n", r"\n").replace('[!"', r"[!\"") for one in patterns)
+    return tuple(plain) == DEEPSEEK
+
+
 def known_split(step: Mapping[str, Any]) -> Rules | None:
     """The rules of a split of the tokenizers library that keeps the matches of a pattern that matches everywhere."""
     if step["kind"] != "split" or step["dialect"] != "onig":
@@ -135,8 +175,7 @@ def rules_of_chain(steps: Sequence[Mapping[str, Any]]) -> tuple[Rules, tuple[str
         if step["kind"] != "split" or step["dialect"] != "onig" or step["behavior"] != "isolated" or step["invert"]:
             return None
         patterns.append(str(step["pattern"]))
-    plain = tuple(one.replace("\r", r"\r").replace("\n", r"\n").replace('[!"', r"[!\"") for one in patterns)
-    return (Rules("deepseek", digits=3), tuple(patterns)) if plain == DEEPSEEK else None
+    return (Rules("deepseek", digits=3), tuple(patterns)) if _is_deepseek(patterns) else None
 
 
 def rules_of_steps(steps: Sequence[Mapping[str, Any]], own: str) -> tuple[Rules, str] | None:

@@ -18,7 +18,7 @@ from tokpack.runtime.bulk.classes import CharCodes
 from tokpack.runtime.bulk.encoder import Limits, Parts, WordEncoder, Words, by_pieces
 from tokpack.runtime.bulk.field_chars import ALONE, GAP, INSIDE, FieldChars
 from tokpack.runtime.bulk.fields import FieldEncoder, FieldResolver
-from tokpack.runtime.bulk.known import rules_of_scanners
+from tokpack.runtime.bulk.known import HAN_RANGES, rules_of_collapsed, rules_of_scanners
 from tokpack.runtime.bulk.longest import LongestMatch
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.resolve import BatchResolver, one_by_one
@@ -30,6 +30,7 @@ from tokpack.runtime.chars import BREAK, DROP, CharActions
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.partition import Partition
 from tokpack.runtime.scanners import SCANNERS
+from tokpack.runtime.split import compile_collapsed
 from tokpack.runtime.whole import ScoreMergeFragments, WordPieceFragments
 from tokpack.runtime.words import WordFragments
 from tokpack.unicode.utf8 import decode_lenient
@@ -195,15 +196,23 @@ def _word_encoder(view: PackView, pieces: PieceTable, fragments: WordFragments) 
 
 
 def _starts(view: PackView) -> WordStarts | None:
-    found = rules_of_scanners(list(view.meta["pre_tokenizer"]))
-    if found is None:
+    steps = list(view.meta["pre_tokenizer"])
+    collapsed, found = rules_of_collapsed(steps), rules_of_scanners(steps)
+    if collapsed is not None:
+        rules, sources = collapsed
+        *before, pattern = map(compile_collapsed, sources)
+    elif found is not None:
+        rules, before, pattern = found[0], [], re.compile(SCANNERS[found[1]], re.ASCII)
+    else:
         return None
-    rules, scanner = found
     index, blocks = (section(view, f"class.{part}", code) for part, code in (("index", "H"), ("blocks", "B")))
     view.two_stage("class")  # checks it
-    alone = None
+    alone = han = None
     if rules.alone:
         alone = (blocks.reshape(-1, 256)[index] == _CLASS_NUMBER).reshape(-1)
         alone[ord("0") : ord("9") + 1] = True
-    pattern = re.compile(SCANNERS[scanner], re.ASCII)
-    return WordStarts(rules, CharCodes(index, blocks, pattern, rules.family, alone))
+    if rules.family == "deepseek":
+        han = np.zeros(0x110000, dtype=np.bool_)
+        for first, last in HAN_RANGES:
+            han[first : last + 1] = True
+    return WordStarts(rules, CharCodes(index, blocks, pattern, rules.family, alone, before, han))
