@@ -15,11 +15,12 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ALONE", "CAREFUL", "GAP", "INSIDE", "START", "FieldChars"]
+__all__ = ["ALONE", "CAREFUL", "GAP", "INSIDE", "NEW", "START", "FieldChars"]
 
 # part of a field; a field of its own; between fields; no boundary beside it; a run of it, or each, begins a field
 INSIDE, ALONE, GAP, CAREFUL, START, EACH = range(6)
-_NEW = 255
+NEW = 255  # not met yet
+_MANY = 32  # characters for which arrays pay off
 _BOUND = 255  # code points that a character may become
 
 
@@ -28,15 +29,21 @@ class FieldChars:
 
     Args:
         ask: (code, text of a free character) of a character; None in place of the text of one that is not free.
+        plain: codes of characters that become themselves, NEW for those that are to be asked for; None for no such.
 
     Attributes:
         codes: INSIDE, ALONE, GAP, CAREFUL, START or EACH; other values for what was not met, uint8 ``[0x110000]``.
     """
 
-    def __init__(self, ask: Callable[[str], tuple[int, str | None]]) -> None:
+    def __init__(
+        self,
+        ask: Callable[[str], tuple[int, str | None]],
+        plain: Callable[[NDArray[np.uint32]], NDArray[np.uint8]] | None = None,
+    ) -> None:
         self._ask = ask
+        self._plain = plain
         self._lock = threading.Lock()
-        self.codes = np.full(0x110000, _NEW, dtype=np.uint8)
+        self.codes = np.full(0x110000, NEW, dtype=np.uint8)
         self._begins = np.zeros(0x110000, dtype=np.int32)
         self._sizes = np.zeros(0x110000, dtype=np.uint8)
         self._pool = np.zeros(0, dtype=np.int32)
@@ -44,7 +51,7 @@ class FieldChars:
     def codes_of(self, points: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """The codes of a text."""
         codes = self.codes.take(points)
-        new = np.flatnonzero(codes == _NEW)
+        new = np.flatnonzero(codes == NEW)
         if len(new):
             self._learn(points.take(new))
             codes[new] = self.codes.take(points.take(new))
@@ -53,7 +60,11 @@ class FieldChars:
     def _learn(self, points: NDArray[np.uint32]) -> None:
         # threads that read meanwhile see a character as new, or all that there is about it: its code comes last
         with self._lock:
-            new = [code for code in np.unique(points).tolist() if self.codes[code] == _NEW]
+            unknown = np.unique(points)
+            unknown = unknown[self.codes.take(unknown) == NEW]
+            if self._plain is not None and len(unknown) >= _MANY:
+                unknown = self._learn_plain(unknown, self._plain(unknown))
+            new = unknown.tolist()
             asked = [self._ask(chr(code)) for code in new]
             texts = [text if text is not None and len(text) <= _BOUND else None for _, text in asked]
             joined = "".join(text for text in texts if text is not None)
@@ -65,6 +76,18 @@ class FieldChars:
                 self._sizes[code] = 0 if text is None else len(text)
                 begin += len(text or "")
             self.codes[new] = [code for code, _ in asked]
+
+    def _learn_plain(self, points: NDArray[np.uint32], codes: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """Those that are left to be asked for."""
+        plain = codes != NEW
+        known = points[plain]
+        begin = len(self._pool)
+        self._pool = np.append(self._pool, known.astype(np.int32))
+        self._begins[known] = np.arange(begin, begin + len(known))
+        self._sizes[known] = 1
+        self.codes[known] = codes[plain]
+        rest: NDArray[np.uint32] = points[~plain]
+        return rest
 
     def normalized(
         self, points: NDArray[np.uint32], sizes: NDArray[np.int64]

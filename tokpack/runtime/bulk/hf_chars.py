@@ -12,9 +12,9 @@ from tokpack.runtime.hf.normalize_tables import Numbers
 from tokpack.runtime.hf.normalize_unicode import Decomposition, UnicodeNormalizer
 from tokpack.runtime.hf.normalizers import Normalizer
 
-__all__ = ["SPACES", "FreeChars"]
+__all__ = ["COLLAPSE", "SPACES", "FreeChars"]
 
-_COLLAPSE = " {2,}"
+COLLAPSE = " {2,}"
 SPACES = " \t\n"  # what may begin a field in a run
 # letters of runtime/hf/graphemes.py that make clusters with others than these only
 _APART = frozenset("oXKCABn")
@@ -125,7 +125,7 @@ class FreeChars:
                 self.replaced.append((pattern, content))
                 return lambda text: text
             return lambda text: None if set(text) & set(pattern) else text
-        if pattern == _COLLAPSE and content in (" ", "\u2581"):
+        if pattern == COLLAPSE and content in (" ", "\u2581"):
             if self.collapses is None:
                 self._before_collapse = len(self._steps)
             self.collapses = content if self.collapses in (None, content) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from tokpack.pack.view import PackView
 from tokpack.runtime.bulk.batches import UnigramBatch, WordPieceBatch
 from tokpack.runtime.bulk.char_trie import CharTrie
-from tokpack.runtime.bulk.field_chars import ALONE, CAREFUL, EACH, GAP, INSIDE, START, FieldChars
+from tokpack.runtime.bulk.field_chars import ALONE, CAREFUL, EACH, GAP, INSIDE, NEW, START, FieldChars
 from tokpack.runtime.bulk.fields import FieldEncoder, FieldResolver
 from tokpack.runtime.bulk.hf_chars import SPACES, FreeChars
+from tokpack.runtime.bulk.hf_plain import CHINESE, untouched
 from tokpack.runtime.bulk.longest import LongestMatch
 from tokpack.runtime.bulk.words import WordIds, nothing_known
 from tokpack.runtime.hf.fragment import Fragment
@@ -58,7 +59,8 @@ def _kinds(steps: Sequence[Any]) -> list[str]:
 
 def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceModel) -> FieldEncoder | None:
     """WordPiece behind BertPreTokenizer; None for other steps."""
-    free = FreeChars(view, pipeline.normalizers, view.meta["normalizer"])
+    steps = view.meta["normalizer"]
+    free = FreeChars(view, pipeline.normalizers, steps)
     if not free.known or _kinds(view.meta["pre_tokenizer"]) != ["bert-pre-tokenizer"]:
         return None
     if free.strips or free.collapses is not None:
@@ -66,7 +68,7 @@ def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceMode
     masks = _masks(view)
     guarded = frozenset("".join(old for old, _ in free.replaced))
     # marks change places with each other, not with spaces and punctuation
-    beside = INSIDE if _kinds(view.meta["normalizer"]) == ["bert-normalizer"] else CAREFUL
+    beside = INSIDE if _kinds(steps) == ["bert-normalizer"] else CAREFUL
 
     def cut(char: str) -> int:
         return int(masks[ord(char)]) & (PUNCTUATION | SPACE)
@@ -86,8 +88,17 @@ def word_piece_fields(view: PackView, pipeline: HfPipeline, model: WordPieceMode
         text = pipeline.normalize(field)
         return _words(pipeline, text) if any(map(cut, text)) else [text] * bool(text)
 
+    def plain(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        stays = untouched(view, pipeline.normalizers, steps, points)
+        sets = masks.take(points)
+        codes = np.where(sets & PUNCTUATION, ALONE, INSIDE)
+        if any(step["kind"] == "bert-normalizer" and step["handle_chinese_chars"] for step in steps):
+            for first, last in CHINESE:
+                codes[(points >= first) & (points <= last)] = ALONE
+        return np.where(stays & (sets & SPACE == 0), codes, NEW).astype(np.uint8)
+
     match = LongestMatch(CharTrie.of(view, view.meta["vocab_size"]), model.prefix)
-    chars = FieldChars(ask)
+    chars = FieldChars(ask, plain)
     resolve = FieldResolver(
         chars,
         WordPieceBatch(match, model.longest, model.required),
@@ -111,8 +122,10 @@ def unigram_fields(view: PackView, pipeline: HfPipeline, model: UnigramModel) ->
     if not bool((np.abs(np.append(scores, model.unknown[0])) < _LARGEST).all()):
         return None
     mark = str(steps[-1]["replacement"])
-    chars = _split_chars(view, pipeline, free, mark) if split else _space_chars(pipeline, free, mark)
-    if chars is None or len(mark) != 1:
+    if len(mark) != 1:
+        return None
+    chars = _split_chars(view, pipeline, free, mark) if split else _space_chars(view, pipeline, free, mark)
+    if chars is None:
         return None
     masks = _masks(view)
 
@@ -130,6 +143,18 @@ def unigram_fields(view: PackView, pipeline: HfPipeline, model: UnigramModel) ->
     batch = UnigramBatch(trie, scores, missing, unknown, falls_back=falls_back)
     resolve = FieldResolver(chars, batch, words, lambda field: _scalar(pipeline, field), mark, free.replaced)
     return FieldEncoder(chars, WordIds(nothing_known(), resolve))
+
+
+def _inside(view: PackView, pipeline: HfPipeline, mark: str) -> Callable[[NDArray[np.uint32]], NDArray[np.uint8]]:
+    """Codes of characters that stay as they are."""
+    masks, steps = _masks(view), view.meta["normalizer"]
+
+    def plain(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        stays = untouched(view, pipeline.normalizers, steps, points)
+        stays &= (masks.take(points) & SPACE == 0) & (points != ord(mark))
+        return np.where(stays, INSIDE, NEW).astype(np.uint8)
+
+    return plain
 
 
 def _split_chars(view: PackView, pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars | None:
@@ -151,10 +176,10 @@ def _split_chars(view: PackView, pipeline: HfPipeline, free: FreeChars, mark: st
             return GAP, None
         return (CAREFUL if any(spaces) else INSIDE), None if any(spaces) or mark in text else text
 
-    return FieldChars(ask)
+    return FieldChars(ask, _inside(view, pipeline, mark))
 
 
-def _space_chars(pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars | None:
+def _space_chars(view: PackView, pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars | None:
     """Fields that begin with spaces: with one each, or with all of a run where a run becomes one."""
     if free.collapses not in (None, " ", mark) or (free.strips and free.collapses is None):
         return None
@@ -172,4 +197,4 @@ def _space_chars(pipeline: HfPipeline, free: FreeChars, mark: str) -> FieldChars
             return CAREFUL, None if text is None or " " in text or mark in text else text
         return INSIDE, text
 
-    return FieldChars(ask)
+    return FieldChars(ask, _inside(view, pipeline, mark))
