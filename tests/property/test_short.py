@@ -61,6 +61,16 @@ def in_parts(made: tokpack.Tokenizer, text: str | bytes, parse: bool) -> list[in
         return "failed"
 
 
+@pytest.mark.parametrize("name", HF_NAMES)
+def test_spaces_beside_tokens(name: str) -> None:
+    made = tokenizer(name)
+    passes = made._pipeline.stages().passes  # type: ignore[attr-defined]
+    for token in [token for part in passes for token in part.patterns][:6]:
+        for text in ("{0} a {0}b{0}", "a {0} b", "a {0}", "{0} a", "a{0} b", "a {0}b", "a  {0}", "x a\n{0}"):
+            for parse in (False, True):
+                assert in_parts(made, text.format(token), parse) == in_one(made, text.format(token), parse)
+
+
 VARIANTS = ["llama2", "gemma", "unsplit"]
 
 

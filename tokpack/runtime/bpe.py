@@ -81,8 +81,7 @@ class Merger:
             from tokpack.runtime.bulk.runs import merge_often
 
             symbols, ends = merge_often(symbols, ends, *self._sections)
-            if symbols and max(symbols) >= self._pieces.symbols:
-                raise self._pieces.damaged("merge.result", "a symbol is out of range")
+            self._check(symbols)
         if len(symbols) > _SHORT:
             return self._merge_long(symbols, ends)
         if len(symbols) > 1:
@@ -91,25 +90,21 @@ class Merger:
 
     def _merge_short(self, symbols: list[int], ends: list[int]) -> None:
         """Merge in place, by rescanning for the minimum."""
-        pairs = self._pairs
-        ranks = [
-            pairs[left << 32 | right] if left >= 0 and right >= 0 else _NO_RANK
-            for left, right in itertools.pairwise(symbols)
-        ]
+        pairs, results = self._pairs, self._results
+        # the key of a symbol that is none is negative, and so no merge
+        ranks = [pairs[left << 32 | right] for left, right in itertools.pairwise(symbols)]
         while ranks:
             best = min(ranks)
             if best == _NO_RANK:
                 break
             at = ranks.index(best)
-            symbol = self._merged(symbols[at] << 32 | symbols[at + 1])
-            symbols[at] = symbol
+            symbol = symbols[at] = results[symbols[at] << 32 | symbols[at + 1]]
             del symbols[at + 1], ends[at], ranks[at]
             if at:
-                left = symbols[at - 1]
-                ranks[at - 1] = pairs[left << 32 | symbol] if left >= 0 else _NO_RANK
+                ranks[at - 1] = pairs[symbols[at - 1] << 32 | symbol]
             if at < len(ranks):
-                right = symbols[at + 1]
-                ranks[at] = pairs[symbol << 32 | right] if right >= 0 else _NO_RANK
+                ranks[at] = pairs[symbol << 32 | symbols[at + 1]]
+        self._check(symbols)
 
     def _merged(self, key: int) -> int:
         symbol = self._results[key]
@@ -117,13 +112,18 @@ class Merger:
             raise self._pieces.damaged("merge.result", f"symbol {symbol} is out of range")
         return symbol
 
+    def _check(self, symbols: list[int]) -> None:
+        """What a merge makes is only read as a key before; a damaged pack may name anything."""
+        if symbols and max(symbols) >= self._pieces.symbols:
+            raise self._pieces.damaged("merge.result", f"symbol {max(symbols)} is out of range")
+
     def _merge_long(self, symbols: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
         """The same rank by rank, with a linked list: near-linear where few ranks occur often.
 
         All places of the lowest rank are visited from the left. A merge makes new pairs beside it alone; those of no
         higher rank come next, as they are left of all places that wait.
         """
-        pairs = self._pairs
+        pairs, results = self._pairs, self._results
         count = len(symbols)
         following = list(range(1, count + 1))
         before = list(range(-1, count - 1))
@@ -148,7 +148,7 @@ class Merger:
                     key = left << 32 | right
                     if left < 0 or right < 0 or pairs[key] != rank:
                         continue  # one of the two has changed
-                    symbols[place] = self._merged(key)
+                    symbols[place] = results[key]
                     symbols[right_place] = _DEAD
                     ends[place] = ends[right_place]
                     following[place] = after = following[right_place]
@@ -165,6 +165,7 @@ class Merger:
                         elif rank != _NO_RANK:
                             places[rank] = [first]
                             heappush(ranks, rank)
+        self._check(symbols)
         alive = [place for place in range(count) if symbols[place] != _DEAD]
         return [symbols[place] for place in alive], [ends[place] for place in alive]
 

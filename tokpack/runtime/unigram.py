@@ -9,6 +9,7 @@ from tokpack.errors import EncodeError
 from tokpack.pack.pieces import USER_DEFINED, PieceTable
 from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
+from tokpack.runtime.steps import TrieSteps
 from tokpack.unicode.utf8 import character_length, sequence_length
 
 __all__ = ["CharsMap", "UnigramModel"]
@@ -79,6 +80,8 @@ class UnigramModel:
     def __init__(self, view: PackView, pieces: PieceTable, unk: int, space_prefix: bool, merge_spaces: bool) -> None:
         self._pieces = pieces
         self._trie = Trie.of(view, "trie")
+        self._steps = TrieSteps(self._trie)
+        self._values = view.array("trie.value")
         self._user = Trie.of(view, "user")
         self._charsmap = CharsMap(bytes(view.raw("charsmap")))
         self._unk = unk
@@ -157,22 +160,30 @@ class UnigramModel:
         score = [0.0] + [_NONE] * size
         token = [unk] * (size + 1)
         origin = [0] * (size + 1)
+        steps, values, pieces = self._steps, self._values, self._pieces.size
         at = 0
         while at < size:
-            length = min(character_length(text[at]), size - at)
-            here, single = score[at], False
-            for end, index in self._trie.prefixes(text, at):
-                if index >= self._pieces.size:
-                    raise self._pieces.damaged("trie.value", f"id {index} is out of range")
-                single |= end - at == length
-                challenger = here + self._score(index)
-                if challenger > score[end]:
-                    score[end], token[end], origin[end] = challenger, index, at
+            behind = at + min(character_length(text[at]), size - at)
+            here, single, end, node = score[at], False, at, 0
+            while end < size:
+                node = steps[node << 8 | text[end]]
+                if node < 0:
+                    break
+                end += 1
+                index = values[node]
+                if index >= 0:
+                    if index >= pieces:
+                        raise self._pieces.damaged("trie.value", f"id {index} is out of range")
+                    if end == behind:
+                        single = True
+                    challenger = here + self._score(index)
+                    if challenger > score[end]:
+                        score[end], token[end], origin[end] = challenger, index, at
             if not single:
-                challenger, end = here + self._unk_score, at + length
-                if challenger > score[end]:
-                    score[end], token[end], origin[end] = challenger, unk, at
-            at += length
+                challenger = here + self._unk_score
+                if challenger > score[behind]:
+                    score[behind], token[behind], origin[behind] = challenger, unk, at
+            at = behind
         return self._backtrack(token, origin, size)
 
     def _backtrack(self, token: list[int], origin: list[int], size: int) -> list[tuple[int, int, int]]:

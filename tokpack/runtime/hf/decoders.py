@@ -188,6 +188,10 @@ def _replace(matcher: Matcher, content: str) -> Step:
     return lambda tokens: [replace(token) for token in tokens]
 
 
+def _literal(pattern: str, content: str) -> Step:
+    return lambda tokens: [token.replace(pattern, content) for token in tokens]
+
+
 def make_decoder(steps: Sequence[Mapping[str, Any]], matcher: Callable[[str, str], Matcher]) -> Decoder:
     """The decoder of a pack; ``matcher``: (pattern, dialect) → what finds its matches."""
     return Decoder([_make(step, matcher) for step in steps])
@@ -213,5 +217,7 @@ def _make(step: Mapping[str, Any], matcher: Callable[[str, str], Matcher]) -> St
     if kind == "strip-decoder":
         return _strip(text_of(step, "content"), int(step["start"]), int(step["stop"]))
     if kind == "replace":
+        if step["dialect"] == "literal" and text_of(step, "pattern"):
+            return _literal(text_of(step, "pattern"), text_of(step, "content"))
         return _replace(matcher(step["pattern"], step["dialect"]), text_of(step, "content"))
     raise UnsupportedError(f"a pack with the decoder step {kind!r} under the library's rules")

@@ -76,8 +76,10 @@ def short_texts(view: PackView, pipeline: HfPipeline) -> SpacedParts | None:
     free = len(normalizers) == 1 and steps[0]["kind"] in _SPACE_TAKERS
     words = _separate_words(pipeline, mark, steps)
     guarded = _Guarded(pipeline, normalizers, words, "", free=free)
-    gaps = "" if steps[0]["kind"] == "metaspace" else _gaps(pipeline, normalizers)
-    return SpacedParts(guarded.first, guarded.later, refuses, gaps=gaps)
+    if steps[0]["kind"] == "metaspace":
+        # a space before an added token is a mark of its own there
+        return SpacedParts(guarded.first, guarded.later, lambda part: guarded.has_token(part) or refuses(part))
+    return SpacedParts(guarded.first, guarded.later, refuses, gaps=_gaps(pipeline, normalizers))
 
 
 # --- normalizers ---
@@ -131,6 +133,12 @@ class _Guarded:
         """What follows a space."""
         right = is_plain(part[-1])
         return self._encode(self._space, part, self._normalized(part, left=True, right=right))
+
+    def has_token(self, text: str) -> bool:
+        """Whether an added token is found in a part."""
+        return self._passes[0].occurs(text) or (
+            not self._passes[1].empty and self._passes[1].occurs(self._pipeline.normalize(text))
+        )
 
     def _encode(self, space: str, text: str, normalized: str) -> Iterable[int]:
         if self._passes[0].occurs(text) or self._passes[1].occurs(normalized):
