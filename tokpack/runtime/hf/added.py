@@ -170,14 +170,13 @@ class AddedMatcher:
 
 def read_added(view: PackView, size: int) -> list[tuple[AddedToken, bool]]:
     """Added tokens of a pack in file order, and whether each is matched in normalized text."""
-    ids, flags, offset = view.array("added.id"), view.raw("added.flags"), view.array("added.offset")
-    blob = view.raw("added.blob")
+    ids, flags, offset = view.array("added.id"), bytes(view.raw("added.flags")), view.array("added.offset").tolist()
+    blob = bytes(view.raw("added.blob"))
     tokens = []
-    for i in range(min(len(ids), len(flags), len(offset) - 1)):
-        content = bytes(blob[offset[i] : offset[i + 1]]).decode("utf-8", "replace")
-        flag = flags[i]
-        if ids[i] < size:
+    for token_id, flag, start, end in zip(ids.tolist(), flags, offset, offset[1:], strict=False):
+        if token_id < size:
+            content = blob[start:end].decode("utf-8", "replace")
             special, single = bool(flag & SPECIAL), bool(flag & SINGLE_WORD)
-            token = AddedToken(ids[i], content, special, single, bool(flag & LSTRIP), bool(flag & RSTRIP))
+            token = AddedToken(token_id, content, special, single, bool(flag & LSTRIP), bool(flag & RSTRIP))
             tokens.append((token, bool(flag & NORMALIZED)))
     return tokens
