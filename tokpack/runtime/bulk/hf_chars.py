@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tokpack.errors import EncodeError
 from tokpack.pack.view import PackView
 from tokpack.runtime.hf.normalize_chars import WHITE_SPACE
 from tokpack.runtime.hf.normalize_tables import Numbers
@@ -66,10 +67,13 @@ class FreeChars:
 
     def _through(self, char: str, steps: Sequence[Step]) -> str | None:
         text: str | None = char
-        for step in steps:
-            if text is None:
-                return None
-            text = step(text)
+        try:
+            for step in steps:
+                if text is None:
+                    return None
+                text = step(text)
+        except EncodeError:
+            return None  # an error of a text that holds it, perhaps: not wherever it is part of a longer cluster
         return text
 
     def _make(self, step: Normalizer, plain: Any, dropped: Normalizer | None) -> Step | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokpack.errors import EncodeError
 from tokpack.pack.view import PackView
 from tokpack.runtime.bulk.batches import UnigramBatch, WordPieceBatch
 from tokpack.runtime.bulk.char_trie import CharTrie
@@ -162,7 +163,10 @@ def _split_chars(view: PackView, pipeline: HfPipeline, free: FreeChars, mark: st
     if free.strips or free.collapses not in (None, " "):
         return None
     masks = _masks(view)
-    breaks = [pipeline.normalize(text) for text in ("\r", "\n", "\r\n")]
+    try:
+        breaks = [pipeline.normalize(text) for text in ("\r", "\n", "\r\n")]
+    except EncodeError:
+        breaks = [""]
     lines = all(text and all(masks[ord(char)] & SPACE for char in text) for text in breaks)
 
     def ask(char: str) -> tuple[int, str | None]:

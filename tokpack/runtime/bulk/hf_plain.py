@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokpack.errors import EncodeError
 from tokpack.pack.view import PackView
 from tokpack.runtime.bulk.hf_chars import COLLAPSE
 from tokpack.runtime.hf.normalizers import Normalizer
@@ -83,8 +84,12 @@ def _stay(step: Normalizer, points: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Whether a step that goes character by character leaves each of these as it is."""
     texts = [chr(point) for point in points.tolist()]
     between = _BETWEEN
-    results = step.apply(between.join(texts)).split(between)
-    if step.apply(between) != between or between in texts or len(results) != len(texts):  # some hold what is between
+    try:
+        results = step.apply(between.join(texts)).split(between)
+        apart = step.apply(between) == between
+    except EncodeError:
+        apart, results = False, []
+    if not apart or len(results) != len(texts):  # then some hold what is between
         return np.zeros(len(texts), dtype=np.bool_)
     same = map(str.__eq__, texts, results)
     return np.fromiter(same, dtype=np.bool_, count=len(texts))
