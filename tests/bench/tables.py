@@ -25,10 +25,11 @@ class Table:
         self.columns += [key for key in self.rows[-1] if key not in self.columns]
 
     def show(self) -> None:
-        """Print it."""
-        print(f"\n### {self.title}\n\n| " + " | ".join(self.columns) + " |\n|" + "---|" * len(self.columns))
+        """Print it, without columns that no row has a value for."""
+        columns = [column for column in self.columns if any(column in row for row in self.rows)]
+        print(f"\n### {self.title}\n\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
         for row in self.rows:
-            print("| " + " | ".join(row.get(column, "") for column in self.columns) + " |")
+            print("| " + " | ".join(row.get(column, "") for column in columns) + " |")
 
 
 def against(value: float, mine: float, shown: str) -> str:
