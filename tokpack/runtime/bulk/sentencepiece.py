@@ -12,10 +12,12 @@ from tokpack.runtime.bulk.charsmap import LongMap, moving_characters
 from tokpack.runtime.bulk.encoder import Limits
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.segments import CharResolver, Given, SegmentEncoder
+from tokpack.runtime.bulk.sp_unigram import UnigramEncoder
 from tokpack.runtime.bulk.words import WordIds
 from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.sentencepiece.models import MergeModel
 from tokpack.runtime.sentencepiece.normalizer import Normalizer
+from tokpack.runtime.sentencepiece.unigram import UnigramModel
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
 
 if TYPE_CHECKING:
@@ -43,25 +45,36 @@ class SentencePieceBulk:
         self._user = pipeline.user
         self._replace = _long_map(pipeline.normalizer)
         self._encoder: SegmentEncoder | None = None
+        self._words: UnigramEncoder | None = None
         with meta_errors(view.file):
             model = pipeline.model
             if isinstance(model, MergeModel) and not model.cuts_up and self._user.is_text:
                 self._encoder = _segments(view, pieces, pipeline)
+            elif isinstance(model, UnigramModel) and model.word_cut:
+                model.hasten()
+                self._words = UnigramEncoder(model, pipeline.ids_of, pipeline.space, model.word_cut)
 
     def force(self, chunk: int, few: int, group: int) -> bool:
         """See :meth:`Limits.force`; whether there is a bulk path for this model."""
         encoder = self._encoder
         self.limits.force(None if encoder is None else encoder.ids, chunk, few, group)
-        return encoder is not None
+        if self._words is not None:
+            self._words.force()
+        return encoder is not None or self._words is not None
 
     def encode(self, text: str | bytes) -> NDArray[np.int32]:
         """Ids of a text, int32 ``[n]``."""
         pipeline, encoder = self._pipeline, self._encoder
         normalized = pipeline.normalized(text, self._replace if len(text) >= self.limits.fragment else None)
-        if encoder is None or isinstance(normalized, bytes) or len(normalized) < self.limits.fragment:
+        if isinstance(normalized, bytes) or len(normalized) < self.limits.fragment:
             return np.array(pipeline.encode_normalized(normalized), dtype=np.int32)
-        given = Given.of(()) if self._user.empty else _given(self._user, normalized)
-        arrays = list(encoder.encode(normalized, self.limits.chunk, given))
+        if encoder is not None:
+            given = Given.of(()) if self._user.empty else _given(self._user, normalized)
+            arrays = list(encoder.encode(normalized, self.limits.chunk, given))
+        elif self._words is not None:
+            arrays = list(self._words.encode(normalized, 8 * self.limits.chunk))
+        else:
+            return np.array(pipeline.encode_normalized(normalized), dtype=np.int32)
         ids = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         return ids if pipeline.falls_back else _joined(ids, pipeline.unknown)
 

@@ -61,7 +61,7 @@ class SentencePiecePipeline:
         if step["kind"] != "sentencepiece-normalizer" or back["kind"] != "sentencepiece-decoder":
             raise UnsupportedError(f"a pack with the steps {step['kind']!r} and {back['kind']!r}")
         self._step = step
-        self._space = "▁" if step["escape_whitespaces"] else " "
+        self.space = "▁" if step["escape_whitespaces"] else " "
         self._back = back
         has_charsmap = len(view.raw("decoder.charsmap")) > 0
         self.detokenizer = Detokenizer(back, self.pieces, (lambda: self._denormalizer) if has_charsmap else None)
@@ -126,7 +126,7 @@ class SentencePiecePipeline:
 
     def _anywhere(self, model: UnigramModel, text: bytes, size: int) -> list[int] | None:
         tokens = model.anywhere(text, size)
-        return None if tokens is None else self._ids(text, tokens)
+        return None if tokens is None else self.ids_of(text, tokens)
 
     @cached_property
     def bulk(self) -> SentencePieceBulk:
@@ -202,7 +202,7 @@ class SentencePiecePipeline:
     def _encode_words(self, text: str) -> list[int]:
         ids: list[int] = []
         words = self._words
-        for word in cut_words(text, self._space, self._model.cut):
+        for word in cut_words(text, self.space, self._model.cut):
             found = words.get(word)
             if found is None:
                 found = self._encode_raw(word.encode(), valid=True)
@@ -215,9 +215,10 @@ class SentencePiecePipeline:
 
     def _encode_raw(self, text: bytes, *, valid: bool) -> list[int]:
         """Ids of a normalized text, those of bytes for what is unknown if there is byte fallback."""
-        return self._ids(text, self._model.encode(text, valid=valid))
+        return self.ids_of(text, self._model.encode(text, valid=valid))
 
-    def _ids(self, text: bytes, tokens: Tokens) -> list[int]:
+    def ids_of(self, text: bytes, tokens: Tokens) -> list[int]:
+        """Ids of the pieces of a text; neighbouring unknown ones are not joined."""
         unk = self._unk
         if not self._fallback:
             return [token if token >= 0 else unk for token, _ in tokens]

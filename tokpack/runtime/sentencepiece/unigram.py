@@ -9,32 +9,38 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 
-from tokpack.pack.pieces import USER_DEFINED, PieceTable
+from tokpack.pack.pieces import NORMAL, USER_DEFINED, PieceTable
 from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.sentencepiece.words import words
 from tokpack.typed import Any
-from tokpack.unicode.utf8 import character_length
+from tokpack.unicode.utf8 import character_length, split_characters
 
 __all__ = ["SHORT", "UnigramModel"]
 
 _RESET = 100000.0  # kScoreResetThreshold
-_SAFE = 90000.0  # sums that stay below are not reset within a word
+_SAFE = 99900.0  # sums that stay below, but for rounding, are not reset within a word
 _ULP = 2.0**-23  # of single precision, relative
 _CACHE = 1 << 16
 _WINDOW = 64  # bytes of text that a cache entry is for, at most
 SHORT = 300  # characters of a text within which :meth:`UnigramModel.anywhere` holds
+_MOST_AHEAD = 1 << 19  # beginnings of pieces that are kept at hand
 _LOWEST = 32.0  # scores of a word for each of its characters, at most, for that
 _FARTHEST = (SHORT + 1) * _LOWEST * 1.01  # so far from 0 is the sum before a word then, rounding included
 
 Edges = tuple[int, list[tuple[int, float, int]]]  # bytes of the character; (length, score, id) of what begins with it
 Tokens = list[tuple[int, int]]
+Ahead = tuple[int, float, int] | tuple[()]  # an edge; nothing where pieces only go on
 # pieces, their scores, and how large a sum before the word may be for them to be certain
 Word = tuple[Tokens, list[float], float]
 
 
 class UnigramModel:
-    """The path of pieces with the highest sum; of equal ones the one whose last piece begins first."""
+    """The path of pieces with the highest sum; of equal ones the one whose last piece begins first.
+
+    Attributes:
+        word_cut: where words may be cut that depend on each other through sums alone.
+    """
 
     cut = ""
 
@@ -43,14 +49,31 @@ class UnigramModel:
         self._trie = Trie.of(view, "trie")
         self._unk_score = float(facts["unk_score"])
         self._longest = int(facts["longest"])
-        self._word_cut = str(facts["cut"])
+        self.word_cut = str(facts["cut"])
         self._mark = mark
         self._edges_at: dict[bytes, Edges] = {}
         self._words: dict[bytes, Word] = {}
         self._scores = pieces.scores
+        self._ahead: dict[bytes, Ahead] = {}
+
+    def hasten(self) -> None:
+        """Keep the beginnings of all pieces at hand, for texts that are worth it; not those of a vast vocabulary."""
+        ahead: dict[bytes, Ahead] = {}
+        for token in range(self._pieces.size):
+            text = self._pieces.text(token)
+            if not self._pieces.attrs[token] & (NORMAL | USER_DEFINED) or text in (b"", b"\0"):
+                continue
+            if not _is_text(text) or len(ahead) > _MOST_AHEAD:
+                return
+            for end in split_characters(text)[:-1]:
+                ahead.setdefault(text[:end], ())
+            ahead[text] = len(text), self._score(token, len(text)), token
+        self._ahead = ahead
 
     def _edges(self, text: bytes, start: int) -> Edges:
         """What may follow at ``start``, shortest first; an unknown character if no piece is one character."""
+        if self._ahead:
+            return self._find_ahead(text, start)
         window = self._longest if self._longest <= _WINDOW else 0
         key = text[start : start + max(window, 4)] if window else b""
         edges = self._edges_at.get(key) if key else None
@@ -76,6 +99,20 @@ class UnigramModel:
             found.append((char, self._unk_score, -1))
         return char, found
 
+    def _find_ahead(self, text: bytes, start: int) -> Edges:
+        char = min(character_length(text[start]), len(text) - start)
+        ahead, size, end = self._ahead, len(text), start + char
+        found: list[tuple[int, float, int]] = []
+        while (edge := ahead.get(text[start:end])) is not None:
+            if edge:
+                found.append(edge)
+            if end >= size:
+                break
+            end += 1 if text[end] < 0x80 else character_length(text[end])
+        if not found or found[0][0] != char:
+            found.append((char, self._unk_score, -1))
+        return char, found
+
     def _score(self, token: int, length: int) -> float:
         if self._pieces.attrs[token] & USER_DEFINED:
             return array("f", [0.1 * (length - 1)])[0]  # GetUserDefinedScore
@@ -83,13 +120,13 @@ class UnigramModel:
 
     def encode(self, text: bytes, *, valid: bool) -> Tokens:
         """(id or -1, end) of the pieces of a normalized text."""
-        if not valid or not self._word_cut:
-            return self._best(text, 0.0)[0]
+        if not valid or not self.word_cut:
+            return self.best(text, 0.0)[0]
         out: Tokens = []
         base, here = 0, 0.0
         known = self._words
         rounded = array("f", [0.0])
-        for word in words(text, self._mark, self._word_cut):
+        for word in words(text, self._mark, self.word_cut):
             entry = known.get(word)
             if entry is None:
                 entry = self._learn(word)
@@ -99,7 +136,7 @@ class UnigramModel:
                     rounded[0] = here + score
                     here = rounded[0]
             else:
-                tokens, here = self._best(word, here)
+                tokens, here = self.best(word, here)
             out += [(token, base + end) for token, end in tokens] if base else tokens
             base += len(word)
         return out
@@ -110,11 +147,11 @@ class UnigramModel:
         That holds if all of such a text is of this kind. Then the sum before any of its words is bounded, since words
         that take ``size`` characters of the text add at most ``_LOWEST`` for each of them.
         """
-        if not self._word_cut:
+        if not self.word_cut:
             return None
         out: Tokens = []
         base, weight = 0, 0.0
-        for word in words(text, self._mark, self._word_cut):
+        for word in words(text, self._mark, self.word_cut):
             tokens, scores, limit = self._words.get(word) or self._learn(word)
             if not limit > _FARTHEST:
                 return None
@@ -128,11 +165,11 @@ class UnigramModel:
             return [], [], 0.0  # too long for a cache: always worked out
         if len(self._words) >= _CACHE:
             self._words.clear()
-        entry = self._words[word] = self._certain(word)
+        entry = self._words[word] = self.certain(word)
         return entry
 
-    def _certain(self, word: bytes) -> Word:
-        """The best path of a word by exact sums, and where it can be relied on.
+    def certain(self, word: bytes) -> Word:
+        """The best path of a word of a valid text by exact sums, and where it can be relied on.
 
         A sum of single precision is off by at most half a unit in the last place for each piece added, so that paths
         that differ by more than twice that come out in the same order.
@@ -168,7 +205,7 @@ class UnigramModel:
         limit = min(lead / (2 * steps * _ULP), _SAFE) - largest
         return tokens[::-1], scores[::-1], limit
 
-    def _best(self, text: bytes, start: float) -> tuple[Tokens, float]:
+    def best(self, text: bytes, start: float) -> tuple[Tokens, float]:
         """(pieces, sum at the end) of a text before which the sum is ``start``."""
         size = len(text)
         best = array("f", bytes(4 * (size + 1)))
@@ -209,3 +246,11 @@ class UnigramModel:
         for end in range(at, frontier + 1):
             if end == at or origin[end] >= 0:
                 best[end] -= offset
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
