@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tokpack.records import dataclass
+from tokpack.runtime.spans import Spans
 
-__all__ = ["Fragment", "cut"]
+__all__ = ["Fragment", "cut", "in_bytes", "stretch"]
 
 Range = tuple[int, int]
 
@@ -139,3 +140,19 @@ _BEHAVIORS = {
     "merged-with-previous": _with_previous,
     "merged-with-next": _with_next,
 }
+
+
+def stretch(places: Sequence[Range], start: int, end: int) -> Range:
+    """Where a range of characters comes from, out of the origins of all."""
+    if start >= end or not places:
+        at = places[start][0] if start < len(places) else 0
+        return at, at
+    return places[start][0], max(places[end - 1][1], places[start][0])
+
+
+def in_bytes(text: str, spans: Spans) -> Spans:
+    """Spans in characters of a text as spans in bytes of its UTF-8."""
+    offsets = [0]
+    for char in text:
+        offsets.append(offsets[-1] + len(char.encode("utf-8")))
+    return [(token, offsets[start], offsets[end]) for token, start, end in spans]

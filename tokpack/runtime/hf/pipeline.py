@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from tokpack.errors import EncodeError, UnsupportedError
@@ -14,7 +14,7 @@ from tokpack.runtime.errors import meta_errors
 from tokpack.runtime.hf.added import AddedMatcher, read_added
 from tokpack.runtime.hf.compose import Composer
 from tokpack.runtime.hf.detokenize import HfDetokenizer
-from tokpack.runtime.hf.fragment import Fragment, Range, cut
+from tokpack.runtime.hf.fragment import Fragment, Range, cut, in_bytes, stretch
 from tokpack.runtime.hf.models import Model, make_model
 from tokpack.runtime.hf.normalizers import Normalizer, make_normalizers
 from tokpack.runtime.hf.pre_tokenizers import GPT2_PATTERN, make_pre_tokenizers
@@ -373,31 +373,17 @@ class HfPipeline:
         for token, fragment, tokens in self._run(Fragment(chars, origin), parse_special):
             places = fragment.origin or []
             if token >= 0:
-                spans.append((token, *_stretch(places, 0, len(places))))
+                spans.append((token, *stretch(places, 0, len(places))))
             begin = 0
             for piece, end in tokens:
                 # byte pieces of one character share its end
-                spans.append((piece, *_stretch(places, min(begin, end - 1), end)))
+                spans.append((piece, *stretch(places, min(begin, end - 1), end)))
                 begin = end
         if add_special:
             before, after = self._around
             size = len(chars)
             spans = [*((t, 0, 0) for t in before), *spans, *((t, size, size) for t in after)]
-        return spans if isinstance(text, str) else _in_bytes(chars, spans)
-
-
-def _stretch(places: Sequence[Range], start: int, end: int) -> Range:
-    if start >= end or not places:
-        at = places[start][0] if start < len(places) else 0
-        return at, at
-    return places[start][0], max(places[end - 1][1], places[start][0])
-
-
-def _in_bytes(text: str, spans: Spans) -> Spans:
-    offsets = [0]
-    for char in text:
-        offsets.append(offsets[-1] + len(char.encode("utf-8")))
-    return [(token, offsets[start], offsets[end]) for token, start, end in spans]
+        return spans if isinstance(text, str) else in_bytes(chars, spans)
 
 
 def _text(text: str | bytes) -> str:
