@@ -73,6 +73,26 @@ def test_templates_and_keys_that_are_none(tmp_path: Path, key: str, other: Any) 
         tokpack.convert(path, tmp_path / "x.mtok")
 
 
+@pytest.mark.parametrize(
+    ("section", "path", "other"),
+    [
+        ("meta", ("eog",), ["x"]),
+        ("meta", ("suppress",), [None]),
+        ("meta", ("rules",), 7),
+        ("meta", ("specials",), {"bos": "x"}),
+        ("about", ("source", "facts"), 5),
+        ("about", ("source", "facts"), {"a": [1]}),
+        ("about", ("source", "format"), 5),
+    ],
+)
+def test_plain_values_of_another_type(tmp_path: Path, section: str, path: tuple[str, ...], other: Any) -> None:
+    """Reading such a pack back gave an IR on which validating or writing raised TypeError."""
+    file = tmp_path / "x.tokpack"
+    file.write_bytes(with_meta("small", edit(path, other), section))
+    with pytest.raises(FormatError):
+        tokpack.read(file)
+
+
 def test_pieces_that_lie_upon_each_other_are_not_read_back() -> None:
     """The texts together would be far larger than the file."""
     sections = dict(sections_of("small"))

@@ -59,13 +59,18 @@ def _restore(view: PackView) -> TokenizerIR:
             raise pieces.damaged("about", f"{name} is no map of names")
     if not all(isinstance(text, str) for text in about["chat_templates"].values()):
         raise pieces.damaged("about", "a chat template is no text")
+    facts = about["source"]["facts"]
+    if not isinstance(facts, dict) or not all(
+        isinstance(key, str) and isinstance(value, (str, int, float)) for key, value in facts.items()
+    ):
+        raise pieces.damaged("about", "the facts of the source are no map of names to plain values")
     post = meta["post_processor"]
-    return TokenizerIR(
+    ir = TokenizerIR(
         reference=Reference(meta["reference"]),
         rules=meta["rules"],
         unicode=meta["unicode"],
         vocab=_vocab(view, pieces),
-        alphabet=Alphabet(AlphabetKind(meta["alphabet"]), meta["byte_fallback"]),
+        alphabet=check_types(Alphabet(AlphabetKind(meta["alphabet"]), meta["byte_fallback"])),
         model=_model(view, pieces),
         matching=Matching(MatchingRule(meta["matching"])),
         normalizer=tuple(_normalizer_step(view, step) for step in meta["normalizer"]),
@@ -73,16 +78,20 @@ def _restore(view: PackView) -> TokenizerIR:
         decoder=tuple(_decoder_step(view, step) for step in meta["decoder"]),
         post_processor=None if post is None else step_from_plain(post),
         added_tokens=_added(view),
-        specials=Specials(
-            {role: SpecialId(token, about["origins"][role]) for role, token in meta["specials"].items()},
-            tuple(meta["eog"]),
-            tuple(meta["suppress"]),
-        ),
+        specials=_specials(meta, about["origins"]),
         chat_templates=about["chat_templates"],
-        source=Source(about["source"]["format"], about["source"]["facts"]),
+        source=check_types(Source(about["source"]["format"], facts)),
         extras=about["extras"],
         findings=tuple(Finding.from_dict(item) for item in about["findings"]),
     )
+    checked: TokenizerIR = check_types(ir)
+    return checked
+
+
+def _specials(meta: Any, origins: Any) -> Specials:
+    roles = {role: check_types(SpecialId(token, origins[role])) for role, token in meta["specials"].items()}
+    checked: Specials = check_types(Specials(roles, tuple(meta["eog"]), tuple(meta["suppress"])))
+    return checked
 
 
 def _vocab(view: PackView, pieces: PieceTable) -> Vocab:
