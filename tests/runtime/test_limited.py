@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import tokpack
 from tests.conftest import ROOT
-from tokpack.errors import EncodeError, FormatError
+from tokpack.errors import EncodeError, FormatError, UnsupportedError
 from tokpack.onig import FLAGS, translate
 from tokpack.runtime import limited
-from tokpack.runtime.limited import _Limited, compile_pattern, is_linear
+from tokpack.runtime.limited import _Limited, compile_pattern, is_linear, nesting
 
 EXPONENTIAL = r"(?:ab|ba|a|b)+c"
 
@@ -55,6 +55,38 @@ def test_a_pattern_that_backtracks_without_bound_stops(tmp_path: Path, monkeypat
 def _packed(path: Path, folder: Path) -> tokpack.Tokenizer:
     tokpack.convert(path, folder / "out.tokpack", force=True)
     return tokpack.load(folder / "out.tokpack")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "depth"),
+    [
+        ("", 0),
+        ("ab(c|d)", 0),
+        ("a+b*c?", 1),
+        ("(?:a+)*", 2),
+        ("(?:a+){2,3}?(?:b)", 2),
+        (r"(?:\(+\))(?:[(+*]+x)", 1),
+        ("[]+*(]", 0),
+        (r"[\])+]+", 1),
+        ("(?:(?:(?:x)+)+|y+)+", 3),
+    ],
+)
+def test_how_deep_quantifiers_are_nested(pattern: str, depth: int) -> None:
+    assert nesting(pattern) == depth
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(?:a" * 30 + ")+" * 30, "nests 30 quantifiers"),  # compiling takes time that doubles with each
+        ("(?:" * 30 + "ab" + "){3,7}" * 30, "nests 30 quantifiers"),
+    ],
+)
+def test_patterns_that_would_take_long_to_compile(tmp_path: Path, pattern: str, message: str) -> None:
+    start = time.process_time()
+    with pytest.raises(UnsupportedError, match=message):
+        tokpack.load(_tokenizer(tmp_path, pattern)).encode("xx")
+    assert time.process_time() - start < 2
 
 
 def test_the_patterns_of_published_tokenizers_are_known() -> None:

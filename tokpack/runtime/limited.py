@@ -14,10 +14,14 @@ from tokpack.errors import EncodeError, UnsupportedError
 from tokpack.limits import PATTERN_SECONDS, PATTERN_SECONDS_PER_CHARACTER
 from tokpack.typed import Any, Protocol
 
-__all__ = ["Pattern", "compile_pattern", "find_all", "is_linear"]
+__all__ = ["Pattern", "compile_pattern", "find_all", "is_linear", "nesting"]
 
 _FLAGS = re.ASCII | re.DOTALL
 _SIZE = 16
+_DEEPEST = 12  # published patterns nest two quantifiers at most
+# an escaped character, a class, or any other character
+_ITEMS = r"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)"
+_QUANTIFIERS = frozenset("*+?{")
 
 
 class Pattern(Protocol):
@@ -61,6 +65,35 @@ def compile_pattern(source: str, translated: str, where: str) -> Pattern:
     return _Limited(source, translated, where)
 
 
+def nesting(translated: str) -> int:
+    """How deep quantifiers stand inside of each other: ``(?:a+)*`` has 2.
+
+    The package ``regex`` takes time and memory that double with each level to compile them.
+    """
+    outer: list[int] = []  # of the groups around, the deepest nesting that was seen in each
+    seen = 0
+    for item in re.finditer(_ITEMS, translated):
+        text, at = item[0], item.end()
+        if text == "(":
+            outer.append(seen)
+            seen = 0
+            continue
+        inner = 0
+        if text == ")":
+            inner, seen = seen, outer.pop() if outer else 0
+        quantified = translated[at : at + 1] in _QUANTIFIERS
+        seen = max(seen, inner + quantified)
+    return seen
+
+
+def _too_large(where: str, source: str, what: str) -> UnsupportedError:
+    return UnsupportedError(f"{where}: the pattern {_shown(source)!a} {what}", hint="use another pattern")
+
+
+def _shown(source: str) -> str:
+    return source if len(source) < 80 else source[:77] + "..."
+
+
 class _Limited:
     """A pattern of the package ``regex`` that gives up after a time."""
 
@@ -70,11 +103,16 @@ class _Limited:
         except ImportError as error:
             hint = "pip install regex"
             raise UnsupportedError(f"{where}: this pattern needs the package regex", hint=hint) from error
-        re.compile(translated, _FLAGS)  # what the one does not take, the other need not see
+        depth = nesting(translated)
+        if depth > _DEEPEST:
+            raise _too_large(where, source, f"nests {depth} quantifiers, more than {_DEEPEST}")
         try:
+            re.compile(translated, _FLAGS)  # what the one does not take, the other need not see
             self._compiled = regex.compile(translated, regex.ASCII | regex.DOTALL | regex.VERSION0)
         except regex.error as error:
             raise re.error(str(error)) from error
+        except (OverflowError, RecursionError, MemoryError) as error:
+            raise _too_large(where, source, "is too large to be compiled") from error
         self.pattern = translated
         self._source, self._where = source, where
 
@@ -82,7 +120,7 @@ class _Limited:
         return PATTERN_SECONDS + len(text) * PATTERN_SECONDS_PER_CHARACTER
 
     def _error(self, text: str) -> EncodeError:
-        shown = self._source if len(self._source) < 80 else self._source[:77] + "..."
+        shown = _shown(self._source)
         what = (
             f"{self._where}: the pattern {shown!a} took more than {self._limit(text):.0f} s "
             f"on a text of {len(text)} characters"
