@@ -16,7 +16,7 @@ from tokpack.runtime.bulk.encoder import Limits, Parts, WordEncoder, Words, by_p
 from tokpack.runtime.bulk.fields import FieldEncoder
 from tokpack.runtime.bulk.hf_fields import unigram_fields, word_piece_fields
 from tokpack.runtime.bulk.known import known_split, rules_of_chain, rules_of_steps
-from tokpack.runtime.bulk.normalize import normalize_long
+from tokpack.runtime.bulk.normalize import LongNormalizer
 from tokpack.runtime.bulk.pieces import batch_merger, char_symbols, known_words, piece_places, section, symbol_pairs
 from tokpack.runtime.bulk.resolve import BatchResolver
 from tokpack.runtime.bulk.segments import CharResolver, Given, SegmentEncoder
@@ -64,6 +64,7 @@ class HfBulk:
     def __init__(self, view: PackView, pieces: PieceTable, pipeline: HfPipeline) -> None:
         self.limits = Limits()
         self._pipeline = pipeline
+        self._longs: dict[int, LongNormalizer] = {}  # by the step, which the pipeline keeps
         with meta_errors(view.file):
             self._steps = view.meta["normalizer"]
             self._in_place = all(
@@ -152,10 +153,17 @@ class HfBulk:
             if plain["kind"] == "replace" and plain["dialect"] == "literal" and plain["pattern"]:
                 text = text.replace(plain["pattern"], plain["content"])
             elif isinstance(step, UnicodeNormalizer) and len(text) >= self.limits.fragment:
-                text = normalize_long(step, text)
+                text = self._long(step).apply(text)
             else:
                 text = step.apply(text)
         return fragment if text is fragment.text else Fragment(text, None, fragment.first)
+
+
+    def _long(self, step: UnicodeNormalizer) -> LongNormalizer:
+        found = self._longs.get(id(step))
+        if found is None:
+            found = self._longs[id(step)] = LongNormalizer(step)
+        return found
 
 
 def _as_it_is(fragment: Fragment) -> Fragment:

@@ -161,7 +161,7 @@ class HfDetokenizer:
             text = joined.decode_array(ids, self._pieces.size)
             return None if text is None else text.encode("utf-8")
         found = self._gathers[bool(unparse_special)].join(ids)
-        return None if found is None else found.decode("utf-8", "replace").encode("utf-8")
+        return None if found is None else _mended(found)
 
     @cached_property
     def _gathers(self) -> tuple[ByteGather, ByteGather]:
@@ -180,3 +180,14 @@ class HfDetokenizer:
         spelled = text.encode("utf-8")
         decoded = byte_level.decode(spelled)
         return spelled if decoded is None else decoded
+
+
+def _mended(raw: bytes) -> bytes:
+    """UTF-8 of what the library's lossy decoding makes of bytes, themselves if they are a text."""
+    if raw.isascii():
+        return raw
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode("utf-8")
+    return raw
