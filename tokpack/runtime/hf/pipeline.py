@@ -109,6 +109,8 @@ class HfPipeline:
 
     def _matcher(self, pattern: str, dialect: str) -> Matcher:
         """What finds the matches of a pattern, as the library's ``Pattern`` does."""
+        if not isinstance(pattern, str):
+            raise TypeError("a pattern is no text")  # a damaged pack: the caller names the section
         if dialect == "literal":
             compiled = re.compile(re.escape(pattern))
             return lambda text: find_all(compiled, text, not pattern)

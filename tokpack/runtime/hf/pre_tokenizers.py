@@ -149,7 +149,7 @@ def _make(step: Mapping[str, Any], sets: CharSets, view: PackView, matcher: Call
     if kind == "digits":
         return _class_split(sets, sets.pattern(NUMERIC), "isolated" if step["individual_digits"] else "contiguous")
     if kind == "char-delimiter-split":
-        return _pattern_split(_literal(step["delimiter"]), "removed", False)
+        return _pattern_split(_literal(text_of(step, "delimiter")), "removed", False)
     if kind == "unicode-scripts":
         from tokpack.runtime.hf.scripts import ScriptSplitter
 
