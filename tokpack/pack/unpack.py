@@ -2,7 +2,7 @@
 
 Only what packs hold: nil, booleans, integers, floats, text, bytes, lists and maps, in any of their encodings. The
 result equals ``msgpack.unpackb(raw, raw=False, strict_map_key=False)``; what that raises an error for, or gives an
-extension type for, is a ValueError here.
+extension type for, is a ValueError here, and so are maps and lists that are nested more than 64 deep.
 """
 
 from __future__ import annotations
