@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import string
-from typing import TypeVar
 
 from tokpack.errors import RefusedError, UnsupportedError
+from tokpack.onig.position import PatternReader
 from tokpack.onig.sets import CharSet, named, normal_name
 
 __all__ = ["NAMED_ESCAPES", "Cursor"]
@@ -15,50 +15,18 @@ _CONTROL = {"n": 0x0A, "t": 0x09, "r": 0x0D, "f": 0x0C, "a": 0x07, "b": 0x08, "e
 NAMED_ESCAPES = {"w": "word", "d": "digit", "s": "space", "h": "xdigit"}
 _MAX_CODE = 0x10FFFF
 _MAX_NAME = 200
-_E = TypeVar("_E", bound=RefusedError)
 
 
-class Cursor:
-    """Reads a pattern from left to right."""
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.pos = 0
+class Cursor(PatternReader):
+    """Reads a pattern of Oniguruma."""
 
     def refused(self, reason: str, at: int | None = None) -> RefusedError:
         """The engine itself refuses the pattern."""
-        return self._error(RefusedError, f"the reference library refuses this pattern: {reason}", at)
+        return RefusedError(f"the reference library refuses this pattern: {reason}{self.place(at)}")
 
     def unsupported(self, construct: str, why: str, at: int | None = None) -> UnsupportedError:
         """The engine takes it, this package does not."""
-        return self._error(UnsupportedError, f"{construct} is not translated: {why}", at)
-
-    def _error(self, kind: type[_E], what: str, at: int | None) -> _E:
-        place = self.pos if at is None else at
-        shown = self.pattern if len(self.pattern) <= 200 else self.pattern[:200] + "…"
-        return kind(f"{what}, at character {place} of the regular expression {shown!r}")
-
-    def done(self) -> bool:
-        """Nothing is left."""
-        return self.pos >= len(self.pattern)
-
-    def peek(self, text: str) -> bool:
-        """The text stands here."""
-        return self.pattern.startswith(text, self.pos)
-
-    def take(self, text: str) -> bool:
-        """Step over the text if it stands here."""
-        if not self.peek(text):
-            return False
-        self.pos += len(text)
-        return True
-
-    def next(self, at_end: str) -> str:
-        """The next character; ``at_end`` is the engine's complaint if there is none."""
-        if self.done():
-            raise self.refused(at_end)
-        self.pos += 1
-        return self.pattern[self.pos - 1]
+        return UnsupportedError(f"{construct} is not translated: {why}{self.place(at)}")
 
     def run(self, alphabet: str, most: int) -> str:
         """Up to ``most`` characters of the alphabet."""

@@ -6,6 +6,7 @@ import string
 
 from tokpack.errors import RefusedError, UnsupportedError
 from tokpack.onig.fancy_sets import fold, named, property_named
+from tokpack.onig.position import PatternReader
 from tokpack.onig.sets import CharSet
 
 __all__ = ["FancyCursor"]
@@ -23,49 +24,21 @@ def _recorded(name: str) -> CharSet:
     return chars
 
 
-class FancyCursor:
-    """Reads a pattern from left to right."""
+class FancyCursor(PatternReader):
+    """Reads a pattern of fancy-regex."""
 
     def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.pos = 0
+        super().__init__(pattern)
         self.fold = False
 
     def refused(self, reason: str, at: int | None = None) -> RefusedError:
         """The engine itself refuses the pattern."""
-        return RefusedError(f"tiktoken refuses this pattern: {reason}{self._place(at)}", code="pattern-refused")
+        return RefusedError(f"tiktoken refuses this pattern: {reason}{self.place(at)}", code="pattern-refused")
 
     def unsupported(self, construct: str, why: str, at: int | None = None) -> UnsupportedError:
         """The engine takes it, or may take it; this package does not."""
-        what = f"{construct} is not translated: {why}{self._place(at)}"
+        what = f"{construct} is not translated: {why}{self.place(at)}"
         return UnsupportedError(what, code="pattern-unsupported")
-
-    def _place(self, at: int | None) -> str:
-        place = self.pos if at is None else at
-        shown = self.pattern if len(self.pattern) <= 200 else self.pattern[:200] + "…"
-        return f", at character {place} of the regular expression {shown!r}"
-
-    def done(self) -> bool:
-        """Nothing is left."""
-        return self.pos >= len(self.pattern)
-
-    def peek(self, text: str) -> bool:
-        """The text stands here."""
-        return self.pattern.startswith(text, self.pos)
-
-    def take(self, text: str) -> bool:
-        """Step over the text if it stands here."""
-        if not self.peek(text):
-            return False
-        self.pos += len(text)
-        return True
-
-    def next(self, at_end: str) -> str:
-        """The next character; ``at_end`` is the complaint if there is none."""
-        if self.done():
-            raise self.refused(at_end)
-        self.pos += 1
-        return self.pattern[self.pos - 1]
 
     def digits(self) -> str:
         """Decimal digits, maybe none."""
