@@ -5,7 +5,6 @@ The ids of ``encode_spans`` are those of the plain way: all of a text is normali
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import tokpack
 from tests.conftest import FIXTURES, SharedData, read_texts
+from tests.peers import peer
 from tests.property.pairs import budget, outcome
 from tests.property.strategies import raw_bytes, texts
 from tests.runtime.bulk.forcing import force
@@ -65,11 +65,8 @@ def fixture(name: str) -> tokpack.Tokenizer:
 
 
 def live(path: Any) -> Any:
-    try:
-        library = importlib.import_module("sentencepiece")
-    except ImportError:
-        return None
-    return library.SentencePieceProcessor(model_file=str(path))
+    library = peer("sentencepiece")
+    return None if library is None else library.SentencePieceProcessor(model_file=str(path))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -137,7 +134,7 @@ def test_decoding_many_ids(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     "name", ["llama2", "mistral_v3", "amr_nmt", "t5_torchtune", "marian_nmt", "chatglm6b_ice_text"]
 )
 def test_real_models(name: str, shared_data: SharedData) -> None:
-    library = pytest.importorskip("sentencepiece", reason="the live comparison needs sentencepiece")
+    library = pytest.importorskip("sentencepiece", "0.2", reason="the live comparison needs sentencepiece")
     path = shared_data(f"data/spm/{name}.model")
     theirs = library.SentencePieceProcessor(model_file=str(path))
     tokenizer = tokpack.load(path)

@@ -5,7 +5,6 @@ The ids of ``encode_spans`` are those of words one by one.
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import tokpack
 from tests.conftest import FIXTURES, SharedData
+from tests.peers import peer
 from tests.property.pairs import budget, outcome
 from tests.property.strategies import GROUPS, raw_bytes, texts
 from tests.runtime.bulk.forcing import force
@@ -86,9 +86,8 @@ def test_every_pattern(pattern: str) -> None:
 
 
 def live(tokenizer: tokpack.Tokenizer, pattern: str) -> Any:
-    try:
-        library = importlib.import_module("tiktoken")
-    except ImportError:
+    library = peer("tiktoken")
+    if library is None:
         return None
     ranks = {tokenizer.id_to_bytes(token): token for token in range(tokenizer.vocab_size) if has(tokenizer, token)}
     special = {"<a>": 5000, "<|x|>": 5001}

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tokpack.analysis.explanation.trace import Explanation, Part, Post
-from tokpack.errors import TokpackError, UnsupportedError, UsageError
+from tokpack.errors import FormatError, Location, UnsupportedError, UsageError
 from tokpack.runtime.errors import meta_errors
 
 if TYPE_CHECKING:
@@ -62,9 +62,12 @@ def explain(
         notes=tuple(notes),
     )
     if not ids == found.ids == found.traced_ids():
-        raise TokpackError(
-            f"internal fault: the stages lead to {_some(found.traced_ids())}, encoding to {_some(ids)}",
-            hint="please report it with the text",
+        # encoding takes shorter ways, by sections that the stages do not look at
+        raise FormatError(
+            f"the sections of the index disagree: the stages lead to {_some(found.traced_ids())}, "
+            f"encoding to {_some(ids)}",
+            location=Location(view.file),
+            hint="tokpack verify --deep says whether the file is damaged; if it is not, please report it with the text",
         )
     return found
 

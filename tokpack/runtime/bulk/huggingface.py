@@ -158,7 +158,6 @@ class HfBulk:
                 text = step.apply(text)
         return fragment if text is fragment.text else Fragment(text, None, fragment.first)
 
-
     def _long(self, step: UnicodeNormalizer) -> LongNormalizer:
         found = self._longs.get(id(step))
         if found is None:
