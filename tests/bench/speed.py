@@ -1,7 +1,7 @@
 """The tables of docs/performance.md: our runtime beside each peer that is installed, interleaved in one run.
 
     python tests/bench/speed.py --fetch                 make the texts (Django's source archive, by pip), once
-    python tests/bench/speed.py > tables.md             all tables, about ten minutes; --quick: two
+    python tests/bench/speed.py > tables.md             all tables, about ten minutes; --quick: two; --only prompt: one
     python tests/bench/speed.py NAME=SOURCE[,tiktoken=FILE][,sentencepiece=FILE] ...      other vocabularies
     python tests/bench/speed.py --large 100             one text of 100 MB through encode and encode_array
 
@@ -34,6 +34,7 @@ from tables import Table, against, header
 import tokpack
 
 PROMPT = "The quick brown fox jumps over the lazy dog; it costs 1,234.50 (or so), doesn't it? Yes: they said so!"
+PARTS = ("load", "start", "bulk", "prompt", "stream", "batch", "mnn")
 SIZES = (30, 100, 300, 1000, 3000, 10000)
 SHORT = 20_000  # bytes of the text for MNN, whose merging takes time that grows with the square of a word
 
@@ -190,8 +191,8 @@ def prompts(v: Vocabulary, name: str, text: str, sizes: Sequence[int], table: Ta
                 functions[peer.name] = lambda x, f=function, made=v.made[peer.name]: f(made, x)  # type: ignore[misc]
         times: dict[str, list[float]] = {key: [] for key in functions}
         for _ in range(3):
-            for prompt in slices:
-                for key, call in functions.items():
+            for key, call in functions.items():  # one program at a time, or each empties the processor's caches
+                for prompt in slices:
                     times[key].append(timed(time.perf_counter, call, prompt))
         middle = {key: statistics.median(values) for key, values in times.items()}
         mine = middle.pop("ours")
@@ -305,15 +306,23 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
     for name, source, options, others in vocabularies(arguments, folder):
         start = time.perf_counter()
         v = Vocabulary(name, source, options, others, folder)
-        loading(v, tables["load"])
-        starting(v, fresh, tables["start"])
+        parts = arguments.only or PARTS
+        if "load" in parts:
+            loading(v, tables["load"])
+        if "start" in parts:
+            starting(v, fresh, tables["start"])
         for number, (text_name, text) in enumerate(found.items()):
-            bulk(v, text_name, text, tables["bulk"], tables["decode"])
-            prompts(v, text_name, text, SIZES if number == 0 else (100, 1000), tables["prompt"])
+            if "bulk" in parts:
+                bulk(v, text_name, text, tables["bulk"], tables["decode"])
+            if "prompt" in parts:
+                prompts(v, text_name, text, SIZES if number == 0 else (100, 1000), tables["prompt"])
         text_name, text = next(iter(found.items()))
-        streaming(v, text, tables["stream"])
-        batches(v, text_name, text, tables["batch"])
-        engine(v, text, tables["mnn"])
+        if "stream" in parts:
+            streaming(v, text, tables["stream"])
+        if "batch" in parts:
+            batches(v, text_name, text, tables["batch"])
+        if "mnn" in parts:
+            engine(v, text, tables["mnn"])
         notes += v.notes
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     for table in tables.values():
@@ -348,6 +357,7 @@ def main() -> None:
     parser.add_argument("--text", action="append", default=[], metavar="NAME=FILE", help="instead of the fetched texts")
     parser.add_argument("--mb", type=float, help="of each text (2; with --quick 1); 0: all of it")
     parser.add_argument("--quick", action="store_true", help="four vocabularies, 1 MB")
+    parser.add_argument("--only", action="append", choices=PARTS, help="one of the tables; may be given again")
     parser.add_argument("--large", type=int, metavar="MB", help="only a text of this size: seconds and memory")
     parser.add_argument("tokenizers", nargs="*")
     arguments = parser.parse_args()

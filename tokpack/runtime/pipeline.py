@@ -121,6 +121,12 @@ class LlamaPipeline:
         with meta_errors(self._view.file):
             return short_fragments(self._view, self.pieces, self._fragments, self._partition)
 
+    @cached_property
+    def _between(self) -> SpacedParts | None:
+        """Short texts that have been cut at special tokens."""
+        with meta_errors(self._view.file):
+            return short_fragments(self._view, self.pieces, self._fragments, None)
+
     def _between_specials(self, text: str | bytes, parse_special: bool) -> list[int]:
         """A text with special tokens; what is between them goes the short way where that can be done."""
         if self._words is not None and isinstance(text, str) and not self._partition.may_hold(text):
@@ -140,10 +146,10 @@ class LlamaPipeline:
 
     def _short_fragment(self, raw: bytes) -> list[int] | None:
         """Ids of a text that begins the input, or that follows a special token; None if it has to go the long way."""
-        if self._short is None:
+        if self._between is None:
             return None
         try:
-            return self._short.encode(raw.decode("utf-8"))
+            return self._between.encode(raw.decode("utf-8"))
         except UnicodeDecodeError:
             return None
 

@@ -29,13 +29,18 @@ _MARK = "▁"
 _TAILS = (r"|\s+(?!\S)|\s+", r"|\s{1}")  # with "anything but white space" before: what matches everywhere
 
 
-def short_fragments(view: PackView, pieces: PieceTable, fragments: Any, partition: Partition) -> SpacedParts | None:
-    """What encodes texts without special tokens; None if such a space is no boundary."""
-    if partition.crosses_spaces:
+def short_fragments(
+    view: PackView, pieces: PieceTable, fragments: Any, partition: Partition | None
+) -> SpacedParts | None:
+    """What encodes texts without special tokens; None if such a space is no boundary.
+
+    Without a partition the texts have been cut at special tokens before.
+    """
+    if partition is not None and partition.crosses_spaces:
         return None
 
     def refuses(part: str) -> bool:
-        return partition.may_hold(part) or not _is_unicode(part)
+        return (partition is not None and partition.may_hold(part)) or not _is_unicode(part)
 
     if isinstance(fragments, WordFragments):
         return _words(view, pieces, fragments, refuses)
