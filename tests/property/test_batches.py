@@ -167,10 +167,10 @@ def test_start_methods(method: str, tmp_path: Path) -> None:
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
     import os
 
-    with script(tmp_path, "fork", "100000") as process:
+    with script(tmp_path, "fork", "1000000") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        time.sleep(0.5)
+        time.sleep(0.3)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all of them get it
         output, errors = process.communicate(timeout=60)
     assert (output, errors) == ("interrupted\n", "")
