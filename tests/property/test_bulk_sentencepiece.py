@@ -19,6 +19,10 @@ from tests.peers import peer
 from tests.property.pairs import budget, outcome
 from tests.property.strategies import raw_bytes, texts
 from tests.runtime.bulk.forcing import force
+from tests.runtime.sentencepiece.random_models import proto
+from tokpack.formats.sentencepiece import read_bytes
+from tokpack.pack.build import build_pack
+from tokpack.pack.view import PackView
 
 HERE = FIXTURES / "sentencepiece"
 NAMES = sorted(path.stem for path in HERE.glob("*.model") if not path.stem.startswith("refused"))
@@ -146,3 +150,16 @@ def test_real_models(name: str, shared_data: SharedData) -> None:
         assert isinstance(found, str) or found == theirs.encode(text), text
 
     check()
+
+
+def test_sums_beyond_single_precision_are_quiet() -> None:
+    """Scores near the largest float: their sums are infinite, in the library too, and numpy has nothing to say."""
+    pieces = [("<unk>", 0.0, 2), ("▁", -3e38, 1), ("▁a", -3e38, 1), ("a", -3.0, 1), ("▁ab", -2e38, 1), ("b", -1.0, 1)]
+    data = proto.Model(pieces, {"model_type": 1}, {}).to_bytes()
+    tokenizer = tokpack.Tokenizer(PackView(build_pack(read_bytes(data))))
+    text = "a ab b " * 200
+    library = peer("sentencepiece")
+    for limits in ((7, 0, 1), (64, 1 << 20, 1 << 19)):
+        expected = check_paths(tokenizer, text, limits)
+        if library is not None:
+            assert library.SentencePieceProcessor(model_proto=data).encode(text) == expected

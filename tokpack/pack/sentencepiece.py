@@ -25,7 +25,7 @@ from tokpack.ir.steps import SentencePieceDecoder, SentencePieceNormalizer
 from tokpack.pack.models import merge_sections
 from tokpack.pack.symbols import Sections, SymbolTable
 from tokpack.pack.trie import build_trie
-from tokpack.unicode.utf8 import split_characters
+from tokpack.unicode.utf8 import is_utf8, split_characters
 
 __all__ = ["build_sections"]
 
@@ -53,7 +53,7 @@ def build_sections(ir: TokenizerIR, table: SymbolTable) -> tuple[dict[str, Any],
         "unk": next((i for i, attr in enumerate(attrs) if attr & _UNKNOWN), -1),
         "unused": any(attr & _UNUSED for attr in attrs),
         "cut": _cut(usable, _MARK if step.escape_whitespaces else b" "),
-        "user_text": all(_is_text(text) for text in user),
+        "user_text": all(is_utf8(text) for text in user),
         "user_spaces": any(b"  " in text for text in user),
         "longest": max(map(len, usable), default=0),
     }
@@ -84,14 +84,6 @@ def _reserved_first(table: SymbolTable, attrs: list[int]) -> None:
         if text is not None and not attr & _FREE:
             reserved.setdefault(text, index)
     table.symbols.update(reserved)
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _cut(usable: dict[bytes, int], mark: bytes) -> str:

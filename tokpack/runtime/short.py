@@ -22,6 +22,7 @@ from tokpack.runtime.spaced import SpacedParts, Words
 from tokpack.runtime.whole import ScoreMergeFragments, WordPieceFragments
 from tokpack.runtime.words import WordFragments
 from tokpack.typed import Any
+from tokpack.unicode.utf8 import has_surrogates
 
 __all__ = ["short_fragments"]
 
@@ -40,22 +41,13 @@ def short_fragments(
         return None
 
     def refuses(part: str) -> bool:
-        return (partition is not None and partition.may_hold(part)) or not _is_unicode(part)
+        return (partition is not None and partition.may_hold(part)) or has_surrogates(part)
 
     if isinstance(fragments, WordFragments):
         return _words(view, pieces, fragments, refuses)
     if isinstance(fragments, ScoreMergeFragments):
         return _score_merge(view, pieces, fragments, refuses)
     return _word_pieces(fragments, refuses) if isinstance(fragments, WordPieceFragments) else None
-
-
-def _is_unicode(text: str) -> bool:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return False
-    return True
 
 
 def _words(

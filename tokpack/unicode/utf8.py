@@ -1,4 +1,4 @@
-"""Text to code points and back as llama.cpp does it: lenient in, exact out (``src/unicode.cpp``)."""
+"""Text to code points and back as llama.cpp does it: lenient in, exact out (``src/unicode.cpp``); and strict checks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ __all__ = [
     "code_points",
     "decode_lenient",
     "decode_with_offsets",
+    "has_surrogates",
+    "is_utf8",
     "sequence_length",
     "split_characters",
 ]
@@ -20,6 +22,26 @@ _LENGTHS = (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)
 def character_length(first: int) -> int:
     """Bytes of the character that begins with ``first``, by that byte alone."""
     return _LENGTHS[first >> 4]
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Whether all of it is well-formed."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether there are lone surrogates, which UTF-8 cannot hold."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def split_characters(text: bytes) -> list[int]:

@@ -19,7 +19,7 @@ from tokpack.runtime.sentencepiece.models import CharacterModel, WordModel
 from tokpack.runtime.sentencepiece.normalizer import Normalizer
 from tokpack.runtime.sentencepiece.resegment import UnusedMerger
 from tokpack.runtime.sentencepiece.user import PrefixMatcher
-from tokpack.unicode.utf8 import character_length, split_characters
+from tokpack.unicode.utf8 import character_length, is_utf8, split_characters
 
 if TYPE_CHECKING:
     from tokpack.runtime.tokenizer import Tokenizer
@@ -84,7 +84,7 @@ class _Tracer:
             return self._unigram(text)
         if self._kind == "ScoreMerge":
             return self._merges_with_unused(text) if self._facts["unused"] else self._merges(text)
-        valid = _is_valid(text)
+        valid = is_utf8(text)
         if self._kind == "WordLevel":
             found = WordModel(self._view, self._pieces).encode(text, valid=valid)
         elif self._kind == "Characters":
@@ -124,7 +124,7 @@ class _Tracer:
 
     def _cut(self, text: bytes) -> list[bytes]:
         """Where merges cannot reach over spaces, the words; else the text."""
-        rule = str(self._facts["cut"]) if self._user.empty and _is_valid(text) else ""
+        rule = str(self._facts["cut"]) if self._user.empty and is_utf8(text) else ""
         if not rule:
             return [text]
         (plain,) = self._view.meta["normalizer"]
@@ -136,7 +136,7 @@ class _Tracer:
         recorder = MergeRecorder(self._view, self._pieces)
         seen: dict[bytes, Word] = {}
         for whole in self._cut(text):
-            for token, start, end in self._user.split(whole, valid=_is_valid(whole)):
+            for token, start, end in self._user.split(whole, valid=is_utf8(whole)):
                 part = whole[start:end]
                 if token >= 0:
                     yield Word(part, "lookup", tokens(self._pieces, [token]), note="a user-defined piece")
@@ -166,7 +166,7 @@ class _Tracer:
         symbols: list[int] = []
         ends: list[int] = []
         fixed: set[int] = set()
-        for token, start, stop in self._user.split(text, valid=_is_valid(text)):
+        for token, start, stop in self._user.split(text, valid=is_utf8(text)):
             if token >= 0:
                 fixed.add(len(symbols))
                 symbols.append(token)
@@ -211,11 +211,3 @@ class _Tracer:
         if self._pieces.attrs[token] & USER_DEFINED:
             return single_precision(0.1 * (length - 1))  # GetUserDefinedScore
         return float(self._pieces.scores[token]) if len(self._pieces.scores) else 0.0
-
-
-def _is_valid(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

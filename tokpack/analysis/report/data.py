@@ -9,6 +9,7 @@ from tokpack.analysis.hard_texts import hard_texts
 from tokpack.analysis.show import readable, shorten
 from tokpack.analysis.vocabulary import Vocabulary
 from tokpack.errors import EncodeError
+from tokpack.unicode.utf8 import has_surrogates
 
 __all__ = ["page_data"]
 
@@ -72,7 +73,7 @@ def _samples(
             texts.setdefault(text, kind)
     for text, kind in texts.items():
         # a text area gives line ends as one character, and no lone surrogates
-        if "\r" in text or not _is_text(text):
+        if "\r" in text or has_surrogates(text):
             continue
         entry: dict[str, Any] = {"kind": kind, "text": text, "shown": readable(text), "error": None, "tokens": []}
         try:
@@ -82,11 +83,3 @@ def _samples(
         else:
             entry["tokens"] = [[piece.id, readable(piece.bytes)] for piece in pieces[:_TOKENS]]
         yield entry
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -139,9 +139,10 @@ class UnigramEncoder:
         while at < count:
             stop = min(at + window, count)
             added = np.empty(int(begins[stop] - begins[at]) + 1, dtype=np.float32)
-            added[0] = here
             added[1:] = scores[begins[at] : begins[stop]]
-            np.add.accumulate(added, out=added)
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are unsure
+                added[0] = here
+                np.add.accumulate(added, out=added)
             before = added[begins[at : stop + 1] - begins[at]].astype(np.float64)
             unsure = np.flatnonzero(~(np.abs(before[:-1]) < limits[at:stop]))
             if not len(unsure):

@@ -22,6 +22,7 @@ from tokpack.runtime.pairs import SymbolPairs
 from tokpack.runtime.spaced import NotPlainError, SpacedParts, Words, is_plain
 from tokpack.typed import TYPE_CHECKING, Any
 from tokpack.unicode import byte_level
+from tokpack.unicode.utf8 import has_surrogates
 
 if TYPE_CHECKING:
     from tokpack.runtime.hf.pipeline import HfPipeline
@@ -181,19 +182,9 @@ def _refuses(pipeline: HfPipeline, normalizers: Sequence[Plain]) -> Callable[[st
     if first.crosses_spaces or second.crosses_spaces:
         return None
     if second.empty:
-        return lambda part: first.hinders(part) or not _is_unicode(part)
+        return lambda part: first.hinders(part) or has_surrogates(part)
     normalize = pipeline.normalize if normalizers else str
-    return lambda part: first.hinders(part) or not _is_unicode(part) or second.hinders(normalize(part))
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether there are no surrogates, which the library does not take."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return False
-    return True
+    return lambda part: first.hinders(part) or has_surrogates(part) or second.hinders(normalize(part))
 
 
 # --- words that patterns cut ---

@@ -12,7 +12,7 @@ from tokpack.runtime.sentencepiece.charsmap import REPLACEMENT, character_end
 from tokpack.runtime.sentencepiece.normalizer import Normalizer
 from tokpack.runtime.stream import StreamDecoder
 from tokpack.typed import TYPE_CHECKING, Any
-from tokpack.unicode.utf8 import character_length
+from tokpack.unicode.utf8 import character_length, is_utf8
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +140,7 @@ class Detokenizer:
         if isinstance(shown, int):
             return bytes([shown])
         text = self.piece(token, special)
-        if not _is_text(text):
+        if not is_utf8(text):
             raise _OddError
         if not text:
             self._empty[special].add(token)
@@ -160,7 +160,7 @@ class Detokenizer:
             rest = join(ids[at:])
         except (_OddError, TypeError, EncodeError):
             return None
-        if rest is None or not walk.begun or not _is_text(rest) or self._parted(ids[at:], special):
+        if rest is None or not walk.begun or not is_utf8(rest) or self._parted(ids[at:], special):
             return None
         return b"".join([*parts, rest])
 
@@ -188,14 +188,6 @@ class Detokenizer:
         if self._denormalizer is None or not raw:
             return raw
         return self._denormalizer().trace(raw)[0]
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _byte(text: bytes) -> int:

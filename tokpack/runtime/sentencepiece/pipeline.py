@@ -20,7 +20,7 @@ from tokpack.runtime.sentencepiece.user import PrefixMatcher
 from tokpack.runtime.sentencepiece.words import words as cut_words
 from tokpack.runtime.spans import Spans
 from tokpack.typed import TYPE_CHECKING, Any
-from tokpack.unicode.utf8 import split_characters
+from tokpack.unicode.utf8 import is_utf8, split_characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -272,7 +272,7 @@ class SentencePiecePipeline:
     def _spans(self, text: bytes, origin: list[int]) -> Spans:
         out: Spans = []
         unk, start, was_unknown = self._unk, 0, False
-        for token, end in self._model.encode(text, valid=_is_valid(text)):
+        for token, end in self._model.encode(text, valid=is_utf8(text)):
             begin, stop = origin[start], origin[end]
             unknown = token < 0 or token == unk
             if unknown and self._fallback:
@@ -294,11 +294,3 @@ def _checked(text: str) -> None:
     except UnicodeEncodeError as error:
         what = f"the text has a lone surrogate at character {error.start}, which sentencepiece does not take"
         raise EncodeError(what, hint='text.encode("utf-8", "replace") gives bytes without it') from error
-
-
-def _is_valid(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -14,7 +14,7 @@ from tokpack.pack.trie import Trie
 from tokpack.pack.view import PackView
 from tokpack.runtime.sentencepiece.words import words
 from tokpack.typed import Any
-from tokpack.unicode.utf8 import character_length, split_characters
+from tokpack.unicode.utf8 import character_length, is_utf8, split_characters
 
 __all__ = ["SHORT", "UnigramModel"]
 
@@ -63,7 +63,7 @@ class UnigramModel:
             text = self._pieces.text(token)
             if not self._pieces.attrs[token] & (NORMAL | USER_DEFINED) or text in (b"", b"\0"):
                 continue
-            if not _is_text(text) or len(ahead) > _MOST_AHEAD:
+            if not is_utf8(text) or len(ahead) > _MOST_AHEAD:
                 return
             for end in split_characters(text)[:-1]:
                 ahead.setdefault(text[:end], ())
@@ -246,11 +246,3 @@ class UnigramModel:
         for end in range(at, frontier + 1):
             if end == at or origin[end] >= 0:
                 best[end] -= offset
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
